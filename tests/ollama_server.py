@@ -314,13 +314,6 @@ def drips(handler: Handler) -> None:
         handler.wfile.flush()
 
 
-def floods(handler: Handler) -> None:
-    """Send without a pause, for ever."""
-    handler.send(200, b"{", length=10**12)
-    while not handler.server.closing.is_set():
-        handler.wfile.write(b" " * 65_536)
-
-
 def streams_for_ever(word: str, pause: float = 0) -> Behaviour:
     """Say a word again and again, whatever was asked for."""
 

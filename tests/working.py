@@ -24,12 +24,15 @@ QUICK = {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}  # less, and on
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 
 
-def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
+LIVES = "I live in {place} Street {n}, and my sister Clara works as a nurse there."
+
+
+def said(conversation: str, messages: int, *, start: int = 0, told: str = LIVES) -> list[dict[str, object]]:
     """A history in sessions of ten messages, whose facts are this conversation's own."""
     return [
         {
             "role": "user" if n % 2 == 0 else "assistant",
-            "content": f"I live in {conversation.title()} Street {n}, and my sister Clara works as a nurse there."
+            "content": told.format(place=conversation.title(), n=n)
             if n % 4 == 0
             else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
             "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),

@@ -107,22 +107,6 @@ async def test_what_is_paused_or_cancelled_is_left_alone_and_what_is_new_is_not(
             await until(reaches(80))  # the second one is of chunks alone
 
 
-async def test_a_backfill_of_chunks_leaves_summaries_and_facts_alone(url: str) -> None:
-    fill(url, users=1, conversations=3, messages=20)
-    async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        backfill = await store.backfills.begin(only=["chunks"])
-        done = await store.work_until_done(backfill, lambda _: None, concurrency=2)
-        assert (done.backfill.state, done.left, (await store.stats())["chunks"]) == ("done", {}, 60)
-    assert pending(url) == 120, "what nobody asked for waits"
-
-
-async def test_a_plan_of_nothing_loads_no_model(url: str) -> None:
-    async with await WorkingStore.open(url, settings=SETTINGS | {"embedder": "sentence-transformers:absent"}) as store:
-        plan = await store.backfills.plan()
-        assert (plan.seconds, plan.model_tokens) == (0.0, 0)
-        assert "embedder" not in vars(store._runtime)
-
-
 async def backfilled(url: str, *, resume: bool = False, **caps: Any) -> BackfillStatus:
     """Run a backfill whose models are scripts, or go on with it."""
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
@@ -149,24 +133,6 @@ async def planned(url: str) -> Any:
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
         store._runtime.__dict__["chat_models"] = models()
         return await store.backfills.plan()
-
-
-async def test_a_plan_estimates_calls_and_takes_rates_from_what_was_measured(url: str) -> None:
-    await asyncio.to_thread(fill, url, users=2, conversations=3, messages=90)
-    assumed = await planned(url)
-    assert [one.assumed for one in assumed.derivers.values()] == [False, True, True]
-    assert model_usage(url) == [0, 0, 0], "nobody was asked"
-    await backfilled(url, user="user0")
-    before = model_usage(url)
-    plan = await planned(url)
-    assert not any(one.assumed for one in plan.derivers.values())
-    found = await backfilled(url)
-    assert found.backfill.state == "done"
-    calls, prompts, answers = (now - then for now, then in zip(model_usage(url), before, strict=True))
-    assert sum(one.calls for one in plan.derivers.values()) == pytest.approx(calls, rel=0.25)
-    assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.25)
-    assert 0.5 < BYTES_A_TOKEN * assumed.model_tokens / 2 / (prompts + answers) < 2, "a real model says more than these"
-    assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
 
 
 async def test_calls_of_models_never_pass_the_cap(url: str) -> None:

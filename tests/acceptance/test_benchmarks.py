@@ -16,16 +16,6 @@ from memstore.providers import load_counter
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
-def test_speed_prints_its_ratios_side_by_side() -> None:
-    command = [sys.executable, str(BENCHMARKS / "speed.py"), "adds", "--rounds", "1"]
-    environment = os.environ | {"MEMSTORE_EMBEDDER": "none"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    rows = [line for line in done.stdout.splitlines() if ">= 0.7" in line]
-    assert [row.split("  ")[0] for row in rows] == ["single adds", "adds in batches of 2,000"]
-
-
 def budgets(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARKS / "budgets.py"), *arguments]
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=300)

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from threading import Barrier, Event
 from typing import TypeVar
@@ -23,14 +24,15 @@ from memstore._sync.ingest import history
 from memstore.ingest.importers import ImportReport
 from memstore.store.embedded.folder import attempts
 from tests.helpers.user_rows import rows
+from tests.working import HASHING, START, said as history_of
 
 T = TypeVar("T")
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
 WRITERS = 16
-START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+ROSES = "I planted 1{n} roses in {place} Street, and my neighbours painted house {n}."  # contradicts no other
+said = partial(history_of, told=ROSES)
 LOG = ("fact_changes",)  # tells in which order facts came in; what they are in the end does not depend on it
-HASHING = {"embedder": "hashing:256"}
 
 
 @pytest.fixture
@@ -68,21 +70,6 @@ def meanwhile(work: Callable[[], object]) -> Iterator[None]:
         finally:
             over.set()
         future.result(timeout=60)
-
-
-def said(conversation: str, messages: int, *, start: int = 0) -> list[dict[str, object]]:
-    """A history in sessions of ten messages whose facts are this conversation's own, and contradict no other."""
-    return [
-        {
-            "role": "user" if n % 2 == 0 else "assistant",
-            "content": f"I planted {n + 2} roses in {conversation.title()} Street, and my neighbours painted house {n}."
-            if n % 4 == 0
-            else f"Noted, {conversation}, point {n}. Shall we go on with the plan for the week?",
-            "occurred_at": START + timedelta(days=n // 10, minutes=n % 10),
-            "external_id": f"{conversation}:{n}",
-        }
-        for n in range(start, start + messages)
-    ]
 
 
 def check_numbers(stored: Sequence[memstore.Message], count: int) -> None:

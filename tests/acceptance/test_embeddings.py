@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 import memstore
 from memstore.models import Hit
 from tests.command_line import Run, environment, variables
+from tests.helpers.conformance import check_alike
 from tests.helpers.embedders import SECONDS, install
 from tests.working import said, wait_until_derived, worker
 
@@ -50,14 +51,6 @@ def derived(store: memstore.MemoryStore, *users: str, messages: int = 60) -> Non
 
 def recalled(store: memstore.MemoryStore, user: str) -> list[list[Hit]]:
     return [store.user(user).recall(question, limit=8) for question in QUESTIONS]
-
-
-def check_alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
-    """The same hits for the same reasons: with vectors of two embedders no cosine would be what it was."""
-    for one, other in zip(some, others, strict=True):
-        assert [(hit.id, hit.text) for hit in one] == [(hit.id, hit.text) for hit in other]
-        for ours, theirs in zip(one, other, strict=True):
-            assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
 
 
 def states(store: memstore.MemoryStore) -> dict[str, tuple[str, int, int]]:

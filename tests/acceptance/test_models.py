@@ -1,18 +1,26 @@
-"""Chat models on the command line, with the real client and a server on a real socket; and in a pool of one."""
+"""Chat models on the command line, with the real client and a server on a real socket; in a pool of one; their cost."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import socket
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 import memstore
+from memstore.cli import output
+from memstore.models import CallProgress
 from memstore.providers import ChatMessage
 from tests.command_line import EMBEDDER, Run, script
 from tests.helpers.fakes import Scripted, ScriptedChatModel
-from tests.ollama_server import Behaviour, ScriptedOllama, says as says_of
+from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, says
+from tests.rest import asking, path
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": EMBEDDER}
@@ -22,11 +30,6 @@ TEA = {
     "type": "preference",
     "subject": "the user",
 }
-
-
-def says(content: str | dict[str, Any]) -> Behaviour:
-    """Answer, having read more tokens than any prompt here has words."""
-    return says_of(content, prompt_eval_count=2000)
 
 
 def free_port() -> int:
@@ -72,32 +75,6 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     assert "ok   facts model: none" in cli("doctor", database_url=url).out
 
 
-def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
-    talk(url)
-    # Summaries come first, then facts, of both days.
-    summary = says({"summary": "The user drinks tea."})
-    answers = [summary, summary, says({"facts": [TEA]}), says("no"), says("no"), says("no")]
-    with ScriptedOllama(answers) as server:
-        named = "ollama:qwen3:4b"
-        more = {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url}
-        told = script("derive", "--json", **more)
-        assert told.code == 0, told.err
-        report = told.json
-        assert (report["summaries"], report["invalid_responses"], report["failed"], report["waiting"]) == (2, 1, [], [])
-        assert "Green tea for me." in server.asked()[0]["messages"][-1]["content"]
-        assert len(server.asked()) == 5, "what cannot be used is asked for twice"
-        known = cli("facts", "--user", "alice", "--json", **more).json
-        assert [fact["text"] for fact in known] == [TEA["text"]], "no rules stand in"
-        assert cli("stats", "--json", **more).json["invalid_responses"] == 1
-        assert "user.invalid_responses() has them" in cli("doctor", **more).out
-        assert "1 answers of chat models could not be used" in cli("doctor", **more).out
-        server.script.clear()
-        server.script.extend([says({"facts": [TEA]}), says({"facts": []})])
-        redone = cli("derive", "--redo", "facts", "--json", **more).json
-        assert (redone["redone"], redone["invalid_responses"]) == (1, 0)
-        assert cli("stats", "--json", **more).json["invalid_responses"] == 0
-
-
 # -- no connection is held while a model works
 
 
@@ -129,3 +106,193 @@ async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url:
         report = await store.derive()
         assert (report.failed, report.waiting, report.invalid_responses) == ((), (), 1)
         assert (await trip.summarize()).text == "The user drinks tea."
+
+
+# What calls cost: shown while they run, counted as the server counts, by user and deriver, in money
+
+
+DERIVERS = ("summaries", "facts")
+PRICES = {"summary_price": "1/10", "facts_price": "0.25/2"}
+CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
+
+
+class CountingOllama(ScriptedOllama):
+    """A server that answers after `delay` seconds, and counts: whose words a call had, for what, and its tokens."""
+
+    def __init__(self, delay: float = 0.0) -> None:
+        super().__init__()
+        self.delay = delay
+        self.counted: list[tuple[str, str, int, int]] = []  # user, deriver, tokens in and out
+
+    def next(self, body: Json) -> Behaviour:
+        is_summary = "summary" in json.dumps(body["format"])
+        user = "bob" if "Bob" in body["messages"][-1]["content"] else "alice"
+        tokens = (1000 + 7 * len(self.counted), 30 + len(self.counted))
+        self.counted.append((user, DERIVERS[not is_summary], *tokens))
+        answer = says(
+            {"summary": f"{user.title()} saw places."} if is_summary else {"facts": []},
+            prompt_eval_count=tokens[0],
+            eval_count=tokens[1],
+        )
+
+        def behave(handler: Handler) -> None:
+            time.sleep(self.delay)
+            answer(handler)
+
+        return behave
+
+    def total(self, *users: str) -> dict[str, tuple[int, int, int]]:
+        """Give calls and tokens in and out, by deriver, of these users."""
+        mine = {name: [one for one in self.counted if one[1] == name and one[0] in users] for name in DERIVERS}
+        return {
+            name: (len(calls), sum(each[2] for each in calls), sum(each[3] for each in calls))
+            for name, calls in mine.items()
+        }
+
+
+@pytest.fixture
+def server() -> Iterator[CountingOllama]:
+    with CountingOllama() as server:
+        yield server
+
+
+def settings_of(server: ScriptedOllama, url: str, **more: str) -> dict[str, str]:
+    named = "ollama:qwen3:4b"
+    return {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url} | more
+
+
+def talk_for_days(url: str, user: str, days: int = 3, conversation: str = "c") -> None:
+    """Add some messages a day: each day is a segment."""
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        place = store.user(user).conversation(conversation)
+        for day in range(days):
+            for text in (f"Here is {user.title()}.", f"I saw place {day}. {LONG}"):
+                place.add("user", text, occurred_at=START + timedelta(days=day))
+
+
+def by_deriver(usage: Any) -> dict[str, tuple[int, int, int]]:
+    rows = [one if isinstance(one, dict) else {name: getattr(one, name) for name in FIELDS} for one in usage]
+    return {one["deriver"]: tuple(one[name] for name in FIELDS[1:]) for one in rows}  # type: ignore[misc]
+
+
+FIELDS = ("deriver", "calls", "prompt_tokens", "completion_tokens")
+
+
+def money(total: dict[str, tuple[int, int, int]]) -> dict[str, float]:
+    (_, read, written), (_, more_read, more_written) = total["summaries"], total["facts"]
+    return {
+        "summaries": (read * 1 + written * 10) / 1e6,
+        "facts": (more_read * 0.25 + more_written * 2) / 1e6,
+    }
+
+
+# -- while they run
+
+
+def test_without_a_terminal_there_are_lines_and_stdout_is_json(
+    cli: Run, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk_for_days(url, "alice", days=2)
+    monkeypatch.setattr(output, "LINE_SECONDS", 0.4)
+    with CountingOllama(delay=2.3) as server:
+        derived = cli("derive", "--json", **settings_of(server, url, summary_model="none"))
+    assert by_deriver(derived.json["usage"]) == {"facts": server.total("alice")["facts"]}
+    lines = [line for line in derived.err.splitlines() if line.startswith("facts: ")]
+    assert 3 <= len(lines) <= 14, derived.err
+    assert any("asking ollama:qwen3:4b; asked 00:01 ago" in line for line in lines)
+    assert any("1 call of ollama:qwen3:4b: 1,000 tokens in, 30 out" in line for line in lines)
+    assert not CONTROL.search(derived.err)
+
+
+def test_each_call_is_told_as_it_begins_and_as_it_ends(server: CountingOllama, url: str) -> None:
+    talk_for_days(url, "alice")
+    told: list[CallProgress] = []
+    with memstore.open(settings=settings_of(server, url) | {"embedder": EMBEDDER}) as store:
+        report = store.derive(on_call=told.append)
+    facts = [one for one in told if one.usage.deriver == "facts"]
+    assert [one.has_ended for one in facts] == [False, True] * 3
+    assert [one.asked_at is None for one in facts] == [False, True] * 3
+    assert [one.usage.calls for one in facts] == [0, 1, 1, 2, 2, 3]
+    assert [(one.done, one.total) for one in facts[::2]] == [(0, 6), (2, 6), (4, 6)]
+    assert [one.seconds_left is None for one in facts] == [True, True, False, False, False, False]
+    assert facts[-1].usage in report.usage
+
+
+# -- afterwards
+
+
+async def test_stats_and_rest_have_what_the_server_counted_of_each_user(
+    server: CountingOllama, cli: Run, url: str
+) -> None:
+    await asyncio.to_thread(talk_for_days, url, "alice")
+    await asyncio.to_thread(talk_for_days, url, "bob", 2)
+    prices = settings_of(server, url, **PRICES)
+    async with await memstore.open_async(settings=prices | {"embedder": EMBEDDER}) as store:
+        report = await store.derive()
+        everybody, bob = server.total("alice", "bob"), server.total("bob")
+        assert bob["facts"][0] == 2
+        assert by_deriver(report.usage) == everybody
+        assert {one.deriver: one.cost for one in report.usage} == pytest.approx(money(everybody))
+        token = (await store.tokens.create(user="bob")).secret
+        async with asking(store, token=(await store.tokens.create()).secret) as operator:
+            stats = (await operator.get("/v1/stats")).json()
+            assert stats["users"] == 2
+            assert by_deriver(stats["usage"]) == everybody
+            seen = (await operator.get(path("alice"))).json()["usage"]
+            assert by_deriver(seen) == server.total("alice")
+        async with asking(store, token=token, allow_local=False) as tenant:
+            seen = (await tenant.get(path("bob"))).json()["usage"]
+            assert by_deriver(seen) == bob
+            assert {one["deriver"]: one["cost"] for one in seen} == pytest.approx(money(bob))
+            assert (await tenant.get(path("alice"))).status_code in (403, 404)
+            assert (await tenant.get("/v1/stats")).status_code == 403
+    shown = await asyncio.to_thread(cli, "stats", "--user", "bob", "--json", **prices)
+    assert by_deriver(shown.json["usage"]) == bob
+    calls, read, written = bob["facts"]
+    text = (await asyncio.to_thread(cli, "stats", "--user", "bob", **prices)).out
+    assert f"{calls} calls of ollama:qwen3:4b: {read:,} tokens in, {written:,} out" in text
+    assert f"cost {money(bob)['facts']:.4f}" in text
+
+
+def test_money_is_shown_where_a_price_is_set_alone(server: CountingOllama, cli: Run, url: str) -> None:
+    talk_for_days(url, "alice")
+    told = cli("derive", **settings_of(server, url))
+    assert "cost" not in told.out
+    talk_for_days(url, "alice", conversation="later")
+    report = cli("derive", "--json", **settings_of(server, url, facts_price="3/15")).json
+    costs = {one["deriver"]: one["cost"] for one in report["usage"]}
+    (read, written) = (sum(one[place] for one in server.counted[6:] if one[1] == "facts") for place in (2, 3))
+    assert costs == {"summaries": None, "facts": pytest.approx((3 * read + 15 * written) / 1e6)}
+    kept = cli("stats", "--json", **settings_of(server, url)).json["usage"]
+    assert {one["deriver"]: one["cost"] for one in kept} == pytest.approx(costs), "of the calls that had a price"
+    for wrong in ("3", "3/x", "-1/2", "1/2/3"):
+        refused = cli("stats", **settings_of(server, url, facts_price=wrong))
+        assert (refused.code, "MEMSTORE_FACTS_PRICE" in refused.err) == (2, True), wrong
+
+
+def test_a_plan_reckons_with_what_calls_took_here(cli: Run, url: str) -> None:
+    talk_for_days(url, "alice", days=4)
+    with CountingOllama(delay=0.3) as server:
+        prices = settings_of(server, url, **PRICES)
+        first = cli("backfill", "plan", "--json", **prices).json
+        assert (first["derivers"]["facts"]["assumed"], first["seconds"]) == (True, None)
+        assert first["cost"] > 0, "of assumed tokens"
+        assert cli("derive", **prices).code == 0
+        total = server.total("alice")
+        talk_for_days(url, "bob", days=8)
+        plan = cli("backfill", "plan", "--json", **prices).json
+        for name, (calls, read, written) in total.items():
+            planned = plan["derivers"][name]
+            share = planned["calls"] / calls
+            assert planned["calls"] >= 7
+            tokens = (planned["prompt_tokens"], planned["answer_tokens"])
+            assert tokens == pytest.approx((share * read, share * written), abs=1)
+            assert planned["cost"] == pytest.approx(share * money(total)[name], rel=0.01)
+            assert 0.3 * planned["calls"] < planned["seconds"] < 1.5 * planned["calls"]
+        assert plan["seconds"] == pytest.approx(sum(plan["derivers"][name]["seconds"] for name in DERIVERS))
+        assert plan["cost"] == pytest.approx(sum(plan["derivers"][name]["cost"] for name in DERIVERS))
+        assert f"cost {plan['cost']:.4f}, by this store's earlier calls" in cli("backfill", "plan", **prices).err
+        ran = cli("backfill", "run", **prices)
+        new = server.total("bob")
+        calls, read, written = (sum(numbers) for numbers in zip(*new.values(), strict=True))
+        assert f"{calls} calls of chat models: {read:,} tokens in, {written:,} out" in ran.out

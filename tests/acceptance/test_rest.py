@@ -87,18 +87,6 @@ async def test_facts_by_hand_and_back(client: httpx.AsyncClient) -> None:
     assert (await ok(client, "POST", path("alice", "changes", retracted["id"], "undo")))["undoes"] == retracted["id"]
 
 
-async def test_types_of_ones_own_are_taken_and_others_are_named(client: httpx.AsyncClient) -> None:
-    facts, talk = path("alice", "facts"), path("alice", "conversations", "proofs")
-    new = {"text": "The proofs are for Friday.", "type": "deadline"}
-    refused = await client.post(facts, json=new)
-    assert (refused.status_code, "give one of preference" in refused.text) == (422, True)
-    await ok(client, "PATCH", talk, {"settings": {"fact_types": {"deadline": "a day by which something is ready"}}})
-    made = await ok(client, "POST", facts, new)
-    await ok(client, "PATCH", f"{facts}/{made['id']}", {"type": "plan"})
-    await ok(client, "PATCH", f"{facts}/{made['id']}", {"type": "deadline"})
-    assert (await ok(client, "GET", facts, params={"type": "deadline"}))["items"][0]["id"] == made["id"]
-
-
 async def test_conversations_are_described_and_listed(client: httpx.AsyncClient, store: AsyncMemoryStore) -> None:
     trip = path("alice", "conversations", "lisbon")
     missing = await client.get(trip)

@@ -186,13 +186,6 @@ def test_tokens_are_made_listed_and_revoked(cli: Run, url: str) -> None:
         assert cli("token", "create", *wrong, "-d", url).code == 2
 
 
-def test_a_port_that_is_taken_is_said_in_a_line(cli: Run, url: str, tmp_path: Path) -> None:
-    with served(url, tmp_path) as (_, address):
-        taken = cli("serve", "--port", address.rpartition(":")[2], "-d", url)
-    assert taken.code == 2
-    assert "in use" in taken.err and "--port" in taken.err and taken.err.count("\n") <= 2
-
-
 def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("memstore.server")]:
         monkeypatch.delitem(sys.modules, name)

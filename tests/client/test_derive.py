@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstore import EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.search.ranking import WEIGHTS
 
@@ -128,18 +127,3 @@ async def test_no_sentence_of_a_long_message_is_invisible(store: AsyncMemoryStor
     assert hit.text in text
     assert len(hit.text) < len(text) / 10
     assert hit.sources == (message.id,)
-
-
-async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, url: str) -> None:
-    await store.user("alice").conversation("c").add("user", "I live in Leeds.")
-    await store.derive()
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
-        with pytest.raises(EmbedderMismatch, match=r"hashing:256.*hashing:64"):
-            await other.user("alice").recall("Leeds")
-        await other.user("alice").conversation("c").add("user", "I moved to Porto.")
-        report = await other.derive()
-        assert len(report.failed) == 3
-        assert "EmbedderMismatch" in report.failed[0]
-    assert (await store.stats())["failed"] == 3
-    assert (await store.derive()).failed == ()
-    assert (await store.stats())["failed"] == 0

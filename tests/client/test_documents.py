@@ -78,18 +78,6 @@ async def test_what_is_put_anew_is_found_by_its_new_words_and_by_its_own_embedde
     assert near.score == pytest.approx(0, abs=1e-6)
 
 
-async def test_a_vector_of_another_length_spoils_no_search(store: AsyncMemoryStore) -> None:
-    notes = store.user("alice").documents()
-    for key in ("whole", "damaged"):
-        await notes.put(PLACE, key, {"text": "ferries"})
-    with psycopg.connect(store.url) as superuser:
-        superuser.execute(
-            "UPDATE document_vectors SET embedding = '[1, 0]'"
-            " WHERE id IN (SELECT id FROM documents WHERE key = 'damaged')"
-        )
-    assert [one.key for one in await notes.search(query="ferries")] == ["whole"]
-
-
 async def test_a_vector_may_be_longer_than_a_page(store: AsyncMemoryStore) -> None:
     notes = store.user("alice").documents(embedder=HashingEmbedder(3072))
     await notes.put(PLACE, "plan", {"text": "peanuts and ferries"})

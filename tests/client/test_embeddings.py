@@ -19,6 +19,7 @@ from memstore.models import Hit
 from memstore.providers import Vectors
 from memstore.store import chunks, vector_indexes
 from memstore.testing import HashingEmbedder
+from tests.helpers.conformance import check_alike
 from tests.helpers.embedders import TurnedEmbedder, install
 
 OLD, NEW = "turned:1", "turned:2"
@@ -63,14 +64,6 @@ async def recalled(store: AsyncMemoryStore, user: str = "alice") -> list[list[Hi
     return [await store.user(user).recall(question, limit=8) for question in QUESTIONS]
 
 
-def alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
-    """The same hits for the same reasons: with vectors of two embedders no cosine would be what it was."""
-    for one, other in zip(some, others, strict=True):
-        assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
-        for ours, theirs in zip(one, other, strict=True):
-            assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
-
-
 def embedder(store: AsyncMemoryStore, name: str) -> TurnedEmbedder:
     found = store._runtime.load_embedder_by_name(name, 256)
     assert isinstance(found, TurnedEmbedder)
@@ -103,10 +96,10 @@ async def test_recall_is_the_same_by_another_embedder_of_as_many_dimensions(old:
     assert await states(old) == {NEW: ("serving", 2, 0), OLD: ("retired", 2, 0)}
     stats = await old.stats()
     assert (stats["vectors"], stats["without_vectors"]) == (chunks, 0)
-    alike(await recalled(old), before)
+    check_alike(await recalled(old), before)
     for name in (NEW, OLD):
         async with await opened(url, name) as other:
-            alike(await recalled(other), before)
+            check_alike(await recalled(other), before)
     assert (await old.embeddings.migrate(NEW)).users == 0
     assert await old.backfills.verify() == []
 
@@ -190,26 +183,9 @@ async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: 
     found = {(one.name, one.state): one.users for one in await old.embeddings.status()}
     assert found == {(NEW, "serving"): 1, (OLD, "serving"): 1, (OLD, "retired"): 1}
     async with await opened(url, NEW) as new:
-        alike(await recalled(new, "carol"), await recalled(old, "carol"))
+        check_alike(await recalled(new, "carol"), await recalled(old, "carol"))
         await new.embeddings.migrate(NEW)
     assert (await states(old))[NEW] == ("serving", 2, 0)
-
-
-async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemoryStore) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    alice = old.user("alice")
-    await alice.recall("Leeds")
-    first, second = embedder(old, OLD), embedder(old, NEW)
-    assert len(first.questions) == 1, "the setting's, until the database says otherwise"
-    second.questions.clear()
-    await alice.recall("Leeds")
-    await alice.conversation("c").context("Leeds", budget=500)
-    assert (len(first.questions), len(second.questions)) == (1, 2)
-    await old.embeddings.migrate(OLD)
-    await alice.recall("Leeds")
-    await alice.recall("Leeds")
-    assert len(first.questions) == 3
 
 
 # -- cut off
@@ -241,9 +217,9 @@ async def test_what_was_cut_off_goes_on_with_what_is_left(
     held = embedder(old, NEW)  # so that nobody loads another one
     await cut_off(old, monkeypatch, 2)
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("building", 1, chunks - 6)}
-    alike(await recalled(old), before)
+    check_alike(await recalled(old), before)
     async with await opened(url, NEW) as new:  # set to the new one already: the old one serves, no mistake
-        alike(await recalled(new), before)
+        check_alike(await recalled(new), before)
         await talked(new, place="d", times=1)
     assert vectors_by(url) == {OLD: (await old.stats())["chunks"], NEW: 6}
     for other in ("hashing:256", "turned:3"):
@@ -265,7 +241,7 @@ async def test_what_was_cut_off_can_be_given_up(
     await cut_off(old, monkeypatch, 2)
     await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, chunks - 6)}
-    alike(await recalled(old), before)
+    check_alike(await recalled(old), before)
     assert (await old.embeddings.clean()).vectors == 6
 
 
@@ -292,7 +268,7 @@ async def test_the_way_back_makes_what_came_since(
     await talked(old)
     before = await recalled(old)
     await old.embeddings.migrate(NEW)
-    alike(await recalled(old), before)
+    check_alike(await recalled(old), before)
     held = embedder(old, OLD)
     held.asked.clear()
     await talked(old, place="d", times=1)
@@ -307,22 +283,10 @@ async def test_the_way_back_makes_what_came_since(
         assert await chunks.read_index(tx, chunks.model_id(held), version.version) is not None
     moved = await old.embeddings.migrate(OLD)
     assert (moved.users, moved.vectors) == (1, lacking)
-    alike(await recalled(old), after)
+    check_alike(await recalled(old), after)
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
     assert (await old.embeddings.migrate(NEW)).vectors == 0
-    alike(await recalled(old), after)
-
-
-async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    before, chunks = await recalled(old), (await old.stats())["chunks"]
-    assert (await old.embeddings.clean()).vectors == chunks
-    assert vectors_by(url) == {NEW: chunks}
-    alike(await recalled(old), before)  # though its setting names the one that is gone
-    await talked(old, place="d")
-    assert vectors_by(url) == {NEW: (await old.stats())["chunks"]}
-    assert (await old.embeddings.clean()).vectors == 0
+    check_alike(await recalled(old), after)
 
 
 async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
@@ -338,8 +302,8 @@ async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
         assert await indexed() == {OLD: True, NEW: False}
         await large.embeddings.migrate(NEW)
         assert await indexed() == {OLD: True, NEW: True}
-        alike(await recalled(large), before)
-        alike(await recalled(small), before)
+        check_alike(await recalled(large), before)
+        check_alike(await recalled(small), before)
         await large.embeddings.clean()
         assert await indexed() == {OLD: False, NEW: True}
         await talked(large, place="d", times=1)
@@ -387,27 +351,7 @@ async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
     assert all(one == pytest.approx(other, abs=1e-6) for one, other in found.values())
 
 
-async def test_vectors_made_before_the_switch_are_not_written_after_it(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    kept = vectors_by(url)[OLD]
-    trip = old.user("alice").conversation("d")
-    await trip.add("user", "I keep bees behind the house.")
-    once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
-    report = await old.derive()
-    assert report.failed == ()
-    assert report.messages == 1
-    stats = await old.stats()
-    assert (stats["pending"], stats["without_vectors"]) == (0, 0)
-    assert vectors_by(url)[NEW] == stats["chunks"]
-    assert vectors_by(url)[OLD] <= kept + 1, "at most the fact, which was written before the switch"
-    hit = (await old.user("alice").recall("Who keeps bees?", limit=1))[0]
-    assert "bees" in hit.text
-    await check_vectors(old, url)
-
-
-@pytest.mark.parametrize("made", ["fact", "edit", "summary", "redo", "vectors"])
+@pytest.mark.parametrize("made", ["message", "fact", "edit", "summary", "redo", "vectors"])
 async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
@@ -418,8 +362,14 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
     monkeypatch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
+    if made == "message":
+        await alice.conversation("d").add("user", "I keep bees behind the house.")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
-    if made == "fact":
+    if made == "message":
+        report = await old.derive()
+        assert (report.failed, report.messages) == ((), 1)
+        assert "bees" in (await alice.recall("Who keeps bees?", limit=1))[0].text
+    elif made == "fact":
         await alice.add_fact("The user plays the cello.", type="preference")
     elif made == "edit":
         await alice.edit_fact(fact, text="The user keeps wild bees.")
@@ -441,7 +391,7 @@ async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
     await talked(old)
     before = await recalled(old)
     once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
-    alike(await recalled(old), before)
+    check_alike(await recalled(old), before)
     await old.embeddings.migrate(OLD)
     trip = old.user("alice").conversation("c")
     expected = await trip.context(QUESTIONS[0], budget=600)
@@ -476,6 +426,3 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     again = (await place.summaries())[0]
     assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
     await check_vectors(old, url)
-
-
-# -- gone

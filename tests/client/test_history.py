@@ -10,12 +10,9 @@ from typing import Any
 
 import pytest
 
-from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.ingest import add, history
 from memstore.ingest.importers import ImportReport
-from memstore.providers.tiktoken import TiktokenCounter
-from memstore.store.database import Database
 
 Write = Callable[..., Path]
 
@@ -100,34 +97,6 @@ async def test_an_id_that_comes_twice_in_a_file_is_one_message(
     ]
 
 
-async def test_only_what_is_new_is_counted_and_short_conversations_share_a_transaction(
-    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    counted: list[str] = []
-    scopes: list[object] = []
-    real, scope = TiktokenCounter.count, Database.user_transaction
-
-    def count(self: TiktokenCounter, text: str) -> int:
-        counted.append(text)
-        return real(self, text)
-
-    def opened(self: Database, *args: Any, **how: Any) -> Any:
-        scopes.append(args)
-        return scope(self, *args, **how)
-
-    monkeypatch.setattr(TiktokenCounter, "count", count)
-    monkeypatch.setattr(Database, "user_transaction", opened)
-    lines = [said(n % 2, f"say {n}", conversation=f"c{n // 2}") for n in range(300)]
-    assert counts(await store.import_file(write(*lines))) == (300, 0, 0)
-    assert sorted(counted) == sorted(line["content"] for line in lines)
-    assert len(scopes) <= 3
-    counted.clear()
-    assert counts(await store.import_file(write(*lines, said(9, "one more")))) == (1, 300, 0)
-    assert counted == ["one more"]
-    [message] = await store.user("ann").conversation("c").messages()
-    assert message.tokens == 2
-
-
 async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,39 +154,6 @@ async def test_imported_conversations_have_the_times_of_their_messages_and_are_s
     assert [(one.name, one.updated_at.year) for one in after] == [("c", now.updated_at.year), ("b", 2024), ("a", 2024)]
     assert after[0].updated_at == now.updated_at
     assert (after[0].created_at - noon).seconds == 1
-
-
-async def test_progress_is_told_in_bytes_and_reaches_the_end(
-    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(history, "BATCH", 5)
-    path = write(*(said(number, f"{number} " + "x" * 100_000) for number in range(30)))
-    told: list[tuple[int, int]] = []
-    await store.import_file(path, progress=lambda done, size: told.append((done, size)))
-    size = path.stat().st_size
-    assert {total for _, total in told} == {size}
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[0][0] < size
-    assert told[-1][0] == size
-
-
-async def test_what_is_left_out_is_counted_and_what_a_format_needs_is_asked_for(
-    store: AsyncMemoryStore, write: Write
-) -> None:
-    chat = "13.01.24, 09:00 - Calls are encrypted.\n13.01.24, 10:00 - Ann: hi\n13.01.24, 10:01 - Bob: hello"
-    path = write(chat, name="WhatsApp Chat with Bob.txt")
-    with pytest.raises(InvalidInput, match="--timezone"):
-        await store.import_file(path, user="ann")
-    with pytest.raises(InvalidInput, match="timezone='Mars/Base': give a name such as Europe/Berlin"):
-        await store.import_file(path, user="ann", timezone="Mars/Base")
-    with pytest.raises(InvalidInput, match="date_order='myd': give one of dmy, mdy, ymd"):
-        await store.import_file(path, user="ann", date_order="myd")
-    done = await store.import_file(path, user="ann", me="Ann", timezone="Europe/Berlin")
-    assert (counts(done), done.format) == ((2, 0, 0), "whatsapp")
-    assert done.ignored == {"notices of WhatsApp": 1}
-    mine, theirs = await store.user("ann").conversation("WhatsApp Chat with Bob").messages()
-    assert (mine.name, theirs.name) == (None, "Bob")
-    assert mine.occurred_at == datetime(2024, 1, 13, 9, 0, tzinfo=UTC)
 
 
 async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(

@@ -12,11 +12,9 @@ import pytest
 
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
-from memstore.models import Hit
-from memstore.providers import Vectors
 from memstore.store import postings, vector_indexes
 from memstore.store.errors import ConcurrentUpdate
-from memstore.testing import HashingEmbedder
+from tests.helpers.conformance import check_alike
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LINES = [
@@ -71,12 +69,6 @@ def model(store: AsyncMemoryStore) -> UUID:
     return ids.model_id(store.embedder.name, store.embedder.dimensions)
 
 
-def alike(one: list[Hit], other: list[Hit]) -> None:
-    assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
-    for ours, theirs in zip(one, other, strict=True):
-        assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
-
-
 async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:
     await talked(large)
     between = datetime.now(UTC)
@@ -98,27 +90,8 @@ async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore,
         for question in [*QUESTIONS, *([] if filters else ["What did Bob say about the river?"])]:
             warm = await small.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
             found = await large.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
-            alike(warm, found)
+            check_alike([warm], [found])
         assert bool(warm) == (filters != {"as_of": START})
-
-
-async def test_who_was_heard_is_known_when_named_again(
-    large: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A question that names a speaker is embedded and looked for once, but for the first one."""
-    await talked(large)
-    asked: list[str] = []
-    real = HashingEmbedder.embed_query
-
-    def counted(self: HashingEmbedder, text: str) -> Vectors:
-        asked.append(text)
-        return real(self, text)
-
-    monkeypatch.setattr(HashingEmbedder, "embed_query", counted)
-    await large.user("alice").recall("What did Bob say about the river?")
-    assert asked == ["What did Bob say about the river?", "What did I say about the river?"]
-    await large.user("alice").recall("Where does Bob's sister live?")
-    assert asked[2:] == ["Where does my sister live?"]
 
 
 async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:
@@ -131,7 +104,7 @@ async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, lar
     assert await large.unindexed_users() == ["alice"]
     for question in ("parrot", "Porto"):
         hits = await large.user("alice").recall(question, limit=40)
-        alike(hits, await small.user("alice").recall(question, limit=40))
+        check_alike([hits], [await small.user("alice").recall(question, limit=40)])
         assert "A parrot came to Porto." in {hit.text for hit in hits}
 
 
@@ -181,10 +154,10 @@ async def test_a_login_that_may_not_build_is_told(large: AsyncMemoryStore, small
     app = parts._replace(netloc=f"memstore_app@{parts.netloc.rpartition('@')[2]}").geturl()
     async with await AsyncMemoryStore.open(app, settings=LARGE) as confined:
         assert await confined.build_indexes() == ["alice"]
-        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+        check_alike([await confined.user("alice").recall("Porto")], [await small.user("alice").recall("Porto")])
         assert await large.build_indexes() == []
         assert await confined.unindexed_users() == []
-        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+        check_alike([await confined.user("alice").recall("Porto")], [await small.user("alice").recall("Porto")])
 
 
 async def test_what_was_cut_off_while_it_was_built_is_not_asked(large: AsyncMemoryStore, url: str) -> None:
@@ -196,3 +169,53 @@ async def test_what_was_cut_off_while_it_was_built_is_not_asked(large: AsyncMemo
     assert await large.user("alice").recall("Porto")
     assert await large.build_indexes() == []
     assert await large.unindexed_users() == []
+
+
+# Chunks kept in the process: never older than the database
+
+
+async def test_what_others_add_and_remove_is_seen_at_once(
+    store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.chunks.OVERLAP", timedelta())
+    await talked(store)
+    alice = store.user("alice")
+    await alice.recall("parrot")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
+        for n in range(4):
+            await other.user("alice").conversation("c").add("user", f"Parrot number {n} flew to Porto.")
+            await other.derive()
+            hits = await alice.recall("parrot Porto", limit=60)
+            assert sum("Parrot" in hit.text for hit in hits if hit.tier == "messages") == n + 1
+            async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as cold:
+                assert await cold.user("alice").recall("parrot Porto", limit=60) == hits
+    with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
+        gone = next(hit.id for hit in hits if "number 0" in hit.text)
+        connection.execute("delete from item_text where item_id = %s", [gone])
+        connection.execute("update users set chunks = chunks - 1")
+    left = await alice.recall("parrot Porto", limit=60)
+    assert gone not in {hit.id for hit in left}
+    assert len(left) >= len(hits) - 1
+
+
+async def test_what_was_made_anew_is_not_taken_for_what_was_there(store: AsyncMemoryStore, url: str) -> None:
+    await talked(store)
+    alice, between = store.user("alice"), datetime.now(UTC)
+    assert "facts" in {hit.tier for hit in await alice.recall("peanuts", as_of=between)}
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("update derivations set recipe = 'older'")
+    await store.derive(redo="facts")
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as cold:
+        for moment in (between, None):
+            warm = await alice.recall("peanuts Porto", limit=60, as_of=moment)
+            assert warm == await cold.user("alice").recall("peanuts Porto", limit=60, as_of=moment)
+
+
+async def test_a_users_arrays_are_for_that_user(store: AsyncMemoryStore) -> None:
+    await talked(store, times=1)
+    assert await store.user("alice").recall("Porto")
+    assert await store.user("bob").recall("Porto") == []
+    await store.user("bob").conversation("c").add("user", "Nothing much.")
+    await store.derive()
+    assert {hit.text for hit in await store.user("bob").recall("Porto")} == {"Nothing much."}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
 
 from memstore import Conflict, DatabaseError, InvalidInput
@@ -178,3 +180,150 @@ async def test_a_closed_store_says_so(store: AsyncMemoryStore) -> None:
     await store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):
         await store.user("alice").conversation("c").messages()
+
+
+# Events: kept in the outbox with what happened, for readers who miss none
+
+
+async def test_each_call_that_stores_messages_is_kept_and_what_was_rolled_back_or_known_is_not(
+    store: AsyncMemoryStore,
+) -> None:
+    alice = store.user("alice")
+    place = alice.conversation("c")
+    await place.add("user", "one two three", external_id="1")
+    stored = await place.add_many([{"role": "user", "content": text} for text in ("four", "five six")])
+    await place.add("user", "one two three", external_id="1")
+    with pytest.raises(Conflict):
+        await place.add_many([{"role": "user", "content": "new"}, {"role": "user", "content": "x", "external_id": "1"}])
+    kept = await alice.events()
+    assert [event.body for event in kept] == [
+        {"from_seq": 1, "to_seq": 1, "tokens": 3},
+        {"from_seq": 2, "to_seq": 3, "tokens": sum(message.tokens for message in stored)},
+    ]
+    assert {(event.type, event.conversation_id, event.user_id) for event in kept} == {
+        ("message_added", place.id, alice.id)
+    }
+    assert await store.user("bob").events() == []
+
+
+async def test_a_reader_goes_on_where_it_was_and_asks_for_types(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for text in ("a", "b", "c", "d"):
+        await alice.conversation("c").add("user", text)
+    first = await alice.events(limit=3)
+    rest = await alice.events(after=first[-1].cursor)
+    assert [event.body["to_seq"] for event in first + rest] == [1, 2, 3, 4]
+    assert await alice.events(after=rest[-1].cursor) == []
+    assert await alice.events(types=["context_assembled"]) == []
+    nobody = "00000000-0000-0000-0000-000000000000"
+    for wrong in ("nonsense", "1/x", f"x/{nobody}", f"{2**63}/{nobody}", f"-1/{nobody}", 5):
+        with pytest.raises(InvalidInput, match="cursor"):
+            await alice.events(after=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="types"):
+        await alice.events(types=["message_eaten"])
+
+
+async def test_a_reader_misses_no_transaction_that_commits_late(store: AsyncMemoryStore) -> None:
+    """One that began before others and ends after them is seen when it has ended, and those others not before it."""
+    alice = store.user("alice")
+    await alice.conversation("c").add("user", "first")
+    cursor = (await alice.events())[-1].cursor
+    with psycopg.connect(store.url) as late:
+        late.execute(
+            "insert into events (user_id, id, type) values (%s, gen_random_uuid(), 'message_added')", [alice.id]
+        )
+        await alice.conversation("c").add("user", "second")
+        assert await alice.events(after=cursor) == []
+    assert len(await alice.events(after=cursor)) == 2
+
+
+async def test_without_retention_no_events_are_kept(url: str) -> None:
+    settings = {"embedder": "hashing:256", "event_retention_days": 0}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        await store.user("alice").conversation("c").add("user", "one")
+        assert await store.user("alice").events() == []
+
+
+# Looking through a memory page by page and by id
+
+
+BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
+WORDS = [
+    "I live in Porto.",
+    "My cat is called Miso.",
+    "I work as a baker.",
+    "I love hiking.",
+    "My sister is called Ana.",
+]
+LATER = [
+    "I am allergic to peanuts.",
+    "My dog is called Rex.",
+    "I love sailing.",
+    "My brother is called Rui.",
+    "I play the piano.",
+]
+
+
+async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
+    alice, bob = store.user("alice"), store.user("bob")
+    said = []
+    for number, (name, lines) in enumerate({"lisbon": WORDS, "porto": LATER}.items()):
+        at = BEGAN + timedelta(days=300 * number)
+        told = [{"role": "user", "content": words, "occurred_at": at} for words in lines]
+        said += await alice.conversation(name).add_many(told)
+    await bob.conversation("lisbon").add("user", WORDS[0])
+    await store.derive()
+
+    every = await alice.facts(state=None)
+    pages, last = [], None
+    while page := await alice.facts(state=None, before=last, limit=2):
+        pages += [one.id for one in page]
+        last = page[-1].occurred_at, page[-1].id
+    assert pages == [one.id for one in every]
+    assert len(pages) >= 4
+    assert await alice.facts(type=every[0].type, subject=every[0].subject.upper(), limit=100)
+    assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
+        one.id for one in every if said[0].id in one.sources
+    }
+    said_by = [one.id for one in every if one.sources]
+    for number in range(1, len(said_by) + 1):
+        latest = await alice.facts_said_by([one.id for one in said], limit=number)
+        assert [one.id for one in latest] == said_by[:number]
+    assert await bob.facts_said_by([said[0].id]) == []
+
+    lisbon = alice.conversation("lisbon")
+    summary = await lisbon.summarize(2, 4)
+    assert summary.id in {one.id for one in await alice.summaries_over(lisbon.id, 4, 5)}
+    assert summary.id not in {one.id for one in await alice.summaries_over(lisbon.id, 5, 5)}
+
+    made = [await alice.conversation(name).context("Where?", budget=300) for name in ("lisbon", "porto", "lisbon")]
+    ids = [one.receipt.id for one in made]
+    first = await alice.receipt_page(limit=2)
+    assert [one.id for one in first] == ids[:0:-1]
+    assert [one.id for one in await alice.receipt_page(before=first[-1].id)] == ids[:1]
+    assert [one.id for one in await alice.receipt_page(conversation_id=lisbon.id)] == [ids[2], ids[0]]
+    assert await bob.receipt_page() == []
+
+
+async def test_items_are_found_by_their_ids(store: AsyncMemoryStore) -> None:
+    alice, bob = store.user("alice"), store.user("bob")
+    lisbon, porto = alice.conversation("lisbon"), alice.conversation("porto")
+    said = [await place.add("user", f"I'm in {place.name}.") for place in (porto, lisbon)]
+    summary = await lisbon.summarize()
+    fact = await alice.add_fact("The user likes tea.", type="preference", sources=[said[1].id])
+    ids = [said[1].id, uuid4(), said[0].id]
+    assert [one.text for one in await alice.messages(ids)] == ["I'm in porto.", "I'm in lisbon."]  # as they were said
+    assert await alice.conversation_names([lisbon.id, uuid4()]) == {lisbon.id: "lisbon"}
+    assert (await alice.summary(summary.id)).text == summary.text
+    assert await alice.resolve_id(summary.id.hex[:8], kind="summary") == summary.id
+    await alice.retract_fact(fact)
+    assert (await alice.fact(str(fact.id))).state == "retracted"
+
+    assert await bob.messages(ids) == []
+    assert await bob.conversation_names([lisbon.id]) == {}
+    with pytest.raises(InvalidInput, match="This user has no fact"):
+        await bob.fact(fact.id)
+    with pytest.raises(InvalidInput, match="This user has no summary"):
+        await bob.summary(summary.id)
+    with pytest.raises(InvalidInput, match="This user has no summary"):
+        await bob.resolve_id(summary.id.hex[:8], kind="summary")

@@ -17,7 +17,6 @@ from memstore.derive.facts import llm_extractor
 from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.errors import ModelUnavailable
 from memstore.providers import ChatMessage
-from memstore.store import watermarks
 from tests.helpers.fakes import Scripted, ScriptedChatModel
 from tests.helpers.user_rows import rows
 
@@ -109,33 +108,6 @@ async def test_a_models_facts_have_all_their_sources_and_are_found(store: AsyncM
     assert usage(url, "alice")[0][0] == 1
 
 
-async def test_a_fact_that_nobody_said_is_not_stored(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, ["Green tea for me."])
-    await trip.add("assistant", "You like chess.", occurred_at=START + timedelta(minutes=3))
-    invented = [
-        found("The user has a dog.", (1, "my dog")),
-        found("The user likes chess.", (2, "You like chess")),
-        found("The user likes tea.", (7, "Green tea")),
-    ]
-    use(store, facts=ScriptedChatModel([facts(*invented, found("The user likes green tea.", (1, "Green tea")))]))
-    report = await store.derive()
-    assert (report.facts, report.invalid_responses) == (1, 0)
-    assert [fact.text for fact in await trip.user.facts()] == ["The user likes green tea."]
-
-
-async def test_a_fact_that_is_said_again_later_is_reinforced(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, ["Green tea for me."], ["Green tea again."])
-    told = "The user drinks green tea."
-    use(store, facts=ScriptedChatModel([facts(found(told, (1, "Green tea"))), facts(found(told, (1, "Green tea")))]))
-    assert (await store.derive()).facts == 1
-    [fact] = await trip.user.facts()
-    assert set(fact.sources) == {message.id for message in await trip.messages()}
-    actions = [change.action for change in await trip.user.fact_history(fact)]
-    assert actions == ["added", "reinforced"]
-
-
 async def test_what_postgres_cannot_keep_harms_nothing(store: AsyncMemoryStore, url: str) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["Green tea for me."], ["I live in Leeds."])
@@ -180,14 +152,6 @@ async def test_a_models_values_supersede_as_the_rules_do_whatever_it_calls_them(
     assert leeds["text"] in {one.text for one in await alice.facts()}
 
 
-async def test_of_some_attributes_a_model_finds_one_value_at_a_time(store: AsyncMemoryStore) -> None:
-    ann, bob = (
-        found(f"The user goes steady with {name}.", attribute="Partner", value=name, type="relationship")
-        for name in ("Ann", "Bob")
-    )
-    assert await after(store, ann, bob) == {ann["text"]: "superseded", bob["text"]: "active"}
-
-
 async def test_of_others_it_finds_several(store: AsyncMemoryStore) -> None:
     """Neither tastes nor what is denied, nor what happened, takes anything away."""
     said = [
@@ -228,38 +192,6 @@ async def test_known_facts_are_shown_and_end_or_gain_a_source(store: AsyncMemory
     assert str(pills["text"]) in {fact.text for fact in await trip.user.facts()}, "it can be taken back"
 
 
-async def test_what_an_assistant_says_waits_where_a_user_only_thanks_for_it(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await trip.add("assistant", "I noted that you live in Rome.", occurred_at=START)
-    await trip.add("user", "thanks", occurred_at=START)
-    rome = found("The user lives in Rome.", (1, "you live in Rome"), (2, "thanks"), attribute="residence", value="Rome")
-    use(store, facts=ScriptedChatModel([facts(rome)]))
-    report = await store.derive()
-    assert (report.facts, report.quarantined, report.refused) == (0, 1, 1)
-
-
-async def test_what_has_nothing_to_do_with_a_fact_does_not_repeat_it(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, ["Green tea for me."], ["I live in Leeds."])
-    tea, repeat = found("The user drinks green tea.", (1, "Green tea")), {"k": "k1", "message": 1, "quote": "I live in"}
-    use(store, facts=ScriptedChatModel([facts(tea), facts() | {"repeats": [repeat]}], context_tokens=16_384))
-    assert (await store.derive()).refused == 1
-    [fact] = await trip.user.facts()
-    assert len(fact.sources) == 1
-
-
-async def test_a_taste_ends_no_allergy_and_what_is_refused_is_counted(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, ["I'm allergic to peanuts."], ["I like tea."])
-    nuts = found("The user is allergic to peanuts.", (1, "allergic to peanuts"), type="constraint", attribute="allergy")
-    tea = found("The user likes tea.", (1, "I like tea"), attribute="likes", value="tea", ends=["k1"])
-    use(store, facts=ScriptedChatModel([facts(nuts), facts(tea)], context_tokens=16_384))
-    assert (await store.derive()).refused == 1
-    assert {fact.text for fact in await trip.user.facts()} == {nuts["text"], tea["text"]}
-    [response] = await trip.user.invalid_responses()
-    assert response.error == "Not believed: 1 because it cannot end what it names."
-
-
 async def test_what_a_model_ended_is_decided_anew_by_a_redo(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["I take iron pills."], ["I am through with the pills."])
@@ -291,17 +223,6 @@ async def test_a_model_believes_whom_the_setting_names_and_nobody_else(
         await store.derive()
         assert {fact.text for fact in await trip.user.facts()} == believed
         assert len(model.calls) == len(believed), "where nobody is believed nothing is asked"
-
-
-async def test_every_call_of_a_long_stretch_is_counted(store: AsyncMemoryStore, url: str) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, [f"Cup {number} of tea, " + "and then more " * 60 for number in range(12)])
-    small = ScriptedChatModel([facts(), facts(), *[WRONG] * 19], context_tokens=6000)
-    use(store, facts=small)
-    report = await store.derive()
-    assert len(small.calls) > 3
-    assert usage(url, "alice")[0][0] == len(small.calls), "those that could not be used too"
-    assert report.invalid_responses == len(await invalid(store)) > 1, "each of the last messages by itself"
 
 
 # -- answers that nobody can use
@@ -455,24 +376,6 @@ async def test_a_redo_whose_model_is_away_leaves_everything(store: AsyncMemorySt
         assert (report.redone, report.failed, len(report.waiting)) == (0, (), 1)
     assert rows(url, "alice") == before
     assert usage(url, "alice")[0][0] == 2, "what was paid for nothing counts for the day's tokens"
-
-
-async def test_who_waits_is_read_once_a_call(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not of everybody who waits: five hundred users would be as many transactions before each call."""
-    read: list[int] = []
-    in_order = watermarks.in_order
-
-    async def noting(scope: Any, works: Any) -> Any:
-        read.append(len(works))
-        return await in_order(scope, works)
-
-    for name in ("alice", "bob", "carl"):
-        for place in ("one", "two"):
-            await talk(store.user(name).conversation(place), ["Green tea for me."])
-    monkeypatch.setattr(watermarks, "in_order", noting)
-    use(store, facts=ScriptedChatModel([facts()] * 6))
-    assert (await store.derive()).waiting == ()
-    assert read == [2, 1] * 3
 
 
 async def test_a_user_whose_words_a_model_never_answers_holds_up_nobody(store: AsyncMemoryStore, url: str) -> None:

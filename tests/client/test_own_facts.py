@@ -151,26 +151,6 @@ async def test_a_change_makes_anew_exactly_what_it_concerns(url: str, by_model: 
         assert (await redone(), await redone()) == (4, 0)
 
 
-async def test_what_other_conversations_said_under_other_settings_is_known_in_a_redo(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    plums = {
-        "sources": [{"message": 1, "quote": "I like plums"}],
-        "text": "The user likes plums.",
-        "type": "preference",
-    }
-    await say(alice, "I like plums.", place="one")
-    await derive(store, model({"facts": [plums | {"subject": "the user"}]}))
-    await alice.conversation("two").update(settings={"fact_instructions": PROJECT})
-    await say(alice, "Still no milk.", place="two")
-    await derive(store, model())
-    [fact] = await alice.facts()
-    await alice.conversation("two").update(settings={"fact_instructions": "All."})
-    asked = model()
-    assert await derive(store, asked) == 1
-    assert "The user likes plums." in asked.calls[0][1]["content"]
-    assert " own " not in fact.recipe
-
-
 # -- everywhere
 
 

@@ -78,17 +78,6 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
     assert out == {'"My': "duplicate", '"@writer': "says nothing alone"}
 
 
-async def test_a_profile_is_explained_in_the_order_of_its_text(store: AsyncMemoryStore) -> None:
-    alice = await known(store)
-    nuts = next(fact for fact in await alice.facts() if "peanuts" in fact.text)
-    await alice.edit_fact(nuts.id, importance="pinned")
-    profile = await alice.profile(400)
-    sections = list(dict.fromkeys(one.section for one in profile.receipt.included))
-    assert sections == list(dict.fromkeys(line.section for line in profile.lines))
-    explained = profile.receipt.explain()
-    assert explained.index("\nidentity: ") < explained.index("\nholds: ")
-
-
 async def test_a_profile_has_what_holds_of_its_subject_alone(store: AsyncMemoryStore) -> None:
     alice = await known(store, "I live in Leeds.", "I live in Porto.", "My sister Clara works as a nurse.")
     await alice.add_fact("Clara keeps bees.", type="preference", subject="Clara")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from memstore import BudgetTooSmall, Context, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.context.layout import count_prompt
-from memstore.formats import PromptContent, RenderedPrompt
+from memstore.formats import Anthropic, Ollama, PromptContent, RenderedPrompt
 from memstore.models import Json, MissingReason
+from memstore.providers import load_counter
+from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 PLACES = ("Porto", "Lisbon", "Leeds", "Rome")
@@ -172,17 +176,6 @@ async def test_the_receipt_of_a_viewer_does_not_say_what_it_may_not_see(store: A
     assert (await here.receipts())[0].explain() == later.explain()
 
 
-async def test_definitions_of_tools_are_told_apart(store: AsyncMemoryStore) -> None:
-    here = store.user("alice").conversation("c")
-    await here.add("user", "How is the weather?")
-    for name in ("openai", "ollama", "anthropic", "text"):
-        bare = await here.context(budget=500, format=name)
-        with_tools = await here.context(budget=500, format=name, tools=[TOOL])
-        assert with_tools.receipt.sections["tools"] == with_tools.tokens - bare.tokens > 0
-        assert "tools " in with_tools.explain()
-        assert with_tools.receipt.arguments["tools"] == ["weather"]
-
-
 class Shouted:
     """A format of one's own."""
 
@@ -205,3 +198,93 @@ async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMe
     replay = await here.user.replay(str(mine.receipt.id))
     assert (replay.text, replay.exact) == (mine.text, True)
     assert replay.as_dict()["text"] == mine.text
+
+
+# Another model's format
+
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
+LINES = [
+    {"role": "user", "name": "Alice", "content": "I'm allergic to peanuts."},
+    {"role": "assistant", "content": "Noted."},
+    {"role": "user", "content": "How is the weather?"},
+    {"role": "assistant", "tool_calls": [CALL]},
+    {"role": "tool", "content": "sunny", "tool_call_id": "call_1"},
+]
+
+
+async def test_an_answer_in_a_models_own_format_is_stored_and_sent_to_another(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("lisbon")
+    await trip.add("user", "How is the weather?")
+    blocks = [{"type": "tool_use", "id": "toolu_1", "name": "weather", "input": {"town": "Lisbon"}}]
+    answer = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, *blocks]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "sunny"}]}
+    await trip.add_many([*Anthropic().read(answer), *Anthropic().read(result)])
+    context = await trip.context(budget=500, format="anthropic")
+    assert context.messages[1:] == [
+        answer,
+        result | {"content": [result["content"][0] | {"content": [{"type": "text", "text": "sunny"}]}]},
+    ]
+    sent = (await trip.context(budget=500, format=Ollama())).messages
+    assert sent[-1] == {"role": "tool", "content": "sunny", "tool_call_id": "toolu_1", "tool_name": "weather"}
+    assert (await trip.context(budget=500)).messages[-2]["tool_calls"] == [
+        {"id": "toolu_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
+    ]
+
+
+# A context for a model is counted as that model counts
+
+
+@pytest.mark.parametrize(
+    ("model", "counter", "kind"),
+    [
+        (None, "tiktoken:o200k_base", "exact"),
+        ("gpt-4o", "tiktoken:gpt-4o", "estimated"),
+        ("gpt-4", "tiktoken:gpt-4", "estimated"),
+        ("claude-opus-4", "estimated:2.5", "estimated"),
+        ("estimated:1.6", "estimated:1.6", "estimated"),
+        ("bytes", "bytes", "upper_bound"),
+    ],
+)
+async def test_a_context_is_counted_for_its_model(
+    store: AsyncMemoryStore, model: str | None, counter: str, kind: str
+) -> None:
+    talk = store.user("alice").conversation("lisbon")
+    await talk.add_many([{"role": ("user", "assistant")[n % 2], "content": f"去里斯本的渡轮 {n}"} for n in range(60)])
+    context = await talk.context("When does the ferry leave?", budget=600, model=model)
+    assert (context.receipt.counter, context.receipt.count) == (counter, kind)
+    assert context.tokens == load_counter(counter).count_messages(context.messages) <= 600
+    with pytest.raises(BudgetTooSmall):
+        await talk.context("When does the ferry leave?", budget=12, model=model)
+
+
+@pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "estimated")])
+async def test_a_context_for_an_open_model_fills_its_budget_and_not_more(
+    store: AsyncMemoryStore, tmp_path: Path, shape: str, kind: str
+) -> None:
+    folder = write(tmp_path, byte_level(), shape)
+    talk = store.user("alice").conversation("lisbon")
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"The ferry number {n} leaves."} for n in range(120)]
+    await talk.add_many(said)
+    counter = load_counter(f"tokenizer:{folder}")
+    for budget in (300, 1000):
+        context = await talk.context("Which?", budget=budget, system="Be brief.", model=f"tokenizer:{folder}")
+        assert context.receipt.count == kind
+        assert 0.9 * budget < counter.count_messages(context.messages) == context.tokens <= budget
+
+
+async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools(
+    store: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    folder = write(tmp_path, byte_level(), GEMMA)
+    talk = store.user("alice").conversation("lisbon")
+    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
+    await talk.add("system", "Answer in one sentence.")
+    await talk.add("user", "When does the ferry leave?")
+    await talk.add("assistant", None, tool_calls=[call])
+    await talk.add("tool", "At nine.", tool_call_id="1")
+    for format in ("openai", "ollama"):
+        context = await talk.context(budget=400, system="Be brief.", model=f"tokenizer:{folder}", format=format)
+        assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
+        assert context.receipt.count == "estimated"
+        assert sum(context.receipt.sections.values()) == context.tokens <= 400

@@ -120,21 +120,6 @@ async def test_a_context_itself_stands_for_its_receipt(store: AsyncMemoryStore) 
     assert len(str(error.value)) < 200
 
 
-async def test_ids_are_found_by_how_they_begin(store: AsyncMemoryStore) -> None:
-    alice, bob = store.user("alice"), store.user("bob")
-    fact = await alice.add_fact("Alice sings.", type="preference")
-    (change,) = [one for one in await alice.fact_history(await alice.retract_fact(fact)) if one.id]
-    for id, of in ((fact.id, "fact"), (change.id, "change")):
-        assert await alice.resolve_id(str(id)[:9].upper(), kind=of) == id == await alice.resolve_id(str(id), kind=of)
-        with pytest.raises(InvalidInput, match=f"no {of} whose id begins"):
-            await bob.resolve_id(str(id)[:9], kind=of)
-    for wrong in ("abc", "ghij", "", str(fact.id) + "0", 7):
-        with pytest.raises(InvalidInput, match="4 hexadecimal digits"):
-            await alice.resolve_id(wrong, kind="fact")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="fact, summary, change, receipt"):
-        await alice.resolve_id("abcd", kind="letter")
-
-
 async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> None:
     scope = await talk(store)
     context = await scope.context("What am I allergic to?", budget=500, system="Be brief.")

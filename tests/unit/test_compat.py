@@ -46,20 +46,6 @@ def test_an_error_of_either_is_raised() -> None:
         run_both_threads(failing, lambda: 1 // 0)
 
 
-async def test_one_is_done_while_the_other_waits() -> None:
-    ready = asyncio.Event()
-
-    async def first() -> int:
-        await ready.wait()
-        return 1
-
-    async def second() -> int:
-        ready.set()
-        return 2
-
-    assert await asyncio.wait_for(run_both(first, second), 10) == (1, 2)
-
-
 async def test_what_is_done_beside_ends_with_the_other_and_its_error_is_raised() -> None:
     ended = asyncio.Event()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from dataclasses import replace
@@ -21,35 +20,17 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent
 from memstore.models import Context, Hit, Message, Reason, Section, Tier
 from memstore.providers import TokenCounter, load_counter
+from memstore.providers.tiktoken import _encoding
 from memstore.strategies.base import split_turns
 from tests.helpers.fakes import WordCounter
 from tests.helpers.tokenizers import LLAMA_3, byte_level, write
 from tests.unit.strategies import conversations, hits, materials, message, texts
+from tests.unit.test_tiktoken import published
 
-EXACT = load_counter("tiktoken:o200k_base")
+EXACT, ENCODING = load_counter("tiktoken:o200k_base"), _encoding("o200k_base")
 quick = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the slow tests may take
 budgets = st.integers(1, 60) | st.integers(60, 600) | st.integers(600, 8000)
-
-
-def cookbook(messages: list[dict[str, object]]) -> int:
-    """Count by OpenAI's published rule, written down a second time, with the bare encoding."""
-    import memstore.providers.tiktoken as provider
-
-    encoding = provider._encoding("o200k_base")
-    total = 3
-    for one in messages:
-        total += 3 + ("name" in one)
-        for value in one.values():
-            text = (
-                value
-                if isinstance(value, str)
-                else ""
-                if value is None
-                else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            )
-            total += len(encoding.encode(text, disallowed_special=()))
-    return total
 
 
 def composed(material: Candidates, budget: int, counter: TokenCounter = EXACT) -> Context | BudgetTooSmall:
@@ -113,7 +94,11 @@ def check(material: Candidates, budget: int, larger: int, counter: TokenCounter)
 
 def check_budget(material: Candidates, budget: int, context: Context, counter: TokenCounter) -> None:
     """A context is never over its budget, and its sections add up."""
-    counted = cookbook(context.messages) if counter is EXACT else counter.count_messages(context.messages)
+    counted = (
+        published(context.messages, _encoding("o200k_base"))
+        if counter is EXACT
+        else counter.count_messages(context.messages)
+    )
     assert context.tokens == counted <= budget
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
     assert all(tokens >= 0 for tokens in context.receipt.sections.values())

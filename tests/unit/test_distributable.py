@@ -9,13 +9,10 @@ import pytest
 
 import memstore.store
 from memstore.store.sql import statements
+from tests.integration.conftest import OUTLIVING, TABLES
 
 FAMILIES = sorted(path.stem for path in (Path(memstore.store.__file__).parent / "sql").glob("*.sql"))
-OF_USER = (
-    "users conversations setting_changes messages summaries facts fact_sources fact_changes item_text embedding_models "
-    "item_vectors term_postings derivations invalid_responses model_usage receipts events documents document_vectors "
-    "tombstones erasures"
-)
+OF_USER = " ".join(sorted(TABLES | OUTLIVING))
 OF_COORDINATOR = "backfills api_tokens memstore_schema procrastinate_jobs procrastinate_workers"
 DISTRIBUTED, LOCAL = (
     rf"\b(?:FROM|JOIN|INTO|UPDATE|USING) (?:{'|'.join(names.upper().split())})\b" for names in (OF_USER, OF_COORDINATOR)

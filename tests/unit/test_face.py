@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-import psycopg
 import pytest
 
 import memstore
 from memstore import ConversationScope
 from memstore.formats import FORMATS, FormatName
 from memstore.models import Role, RoleName
-from memstore.store import errors
 
 HEAVY = (
     "onnxruntime",
@@ -82,44 +79,12 @@ def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
         assert issubclass(getattr(tree, name), tree.MemstoreError)
 
 
-def test_both_worlds_have_the_same_names() -> None:
-    pairs = [
-        (memstore.AsyncMemoryStore, memstore.MemoryStore),
-        (memstore.AsyncUserScope, memstore.UserScope),
-        (memstore.AsyncConversationScope, memstore.ConversationScope),
-    ]
-    for one, other in pairs:
-        public = {name for name in dir(one) if not name.startswith("_")}
-        assert public == {name for name in dir(other) if not name.startswith("_")}
-        for name in public:
-            if callable(getattr(one, name)):
-                assert list(inspect.signature(getattr(one, name)).parameters) == list(
-                    inspect.signature(getattr(other, name)).parameters
-                )
-
-
 @pytest.mark.parametrize(
     ("given", "named"), [("foo", "'foo'"), ("mysql://a:b@c/d", "'mysql:'"), ("password=Xs3 user=u", "What was given")]
 )
 def test_what_is_no_database_is_named_unless_it_may_hold_a_password(given: str, named: str) -> None:
     with pytest.raises(memstore.ConfigurationError, match=f"^{named} is no database"):
         memstore.open(given)
-
-
-def test_a_wrong_password_is_called_one() -> None:
-    said = (
-        'connection failed: connection to server at "h", port 5 failed: FATAL:  password authentication failed for "u"'
-    )
-    error = errors.translate(psycopg.OperationalError(said), "postgresql://u:x@h:5/d")
-    assert isinstance(error, memstore.DatabaseUnreachable)
-    assert "refused the login: password authentication failed for" in str(error) and "Start it" not in str(error)
-
-
-def test_stores_and_scopes_say_what_they_are_of(url: str) -> None:
-    with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
-        talk = store.user("alice").conversation("lisbon")
-        assert re.fullmatch(r"<MemoryStore the database '\w+' at .+>", repr(store))
-        assert (repr(talk.user), repr(talk)) == ("<UserScope 'alice'>", "<ConversationScope 'lisbon' of 'alice'>")
 
 
 def test_type_checkers_know_the_words_that_are_taken() -> None:

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from pydantic import TypeAdapter
 
-from memstore import BudgetTooSmall, InvalidInput
+from memstore import BudgetTooSmall
 from memstore.context.items import Candidates
 from memstore.context.layout import compose, count_prompt
-from memstore.formats import FORMATS, Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent, get_format
+from memstore.formats import FORMATS, Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.formats.parts import CustomSection, RenderedPrompt
 from memstore.models import Context, Hit, Message, Summary, Tier
 from memstore.providers import load_counter
@@ -178,26 +178,6 @@ def content(*history: Message, **more: Any) -> PromptContent:
     return PromptContent(turns=found, **more)
 
 
-def test_for_anthropic_what_the_question_brings_stands_with_the_question() -> None:
-    told = content(
-        message(1, "user", "Hello"),
-        message(2, "assistant", "Hi"),
-        message(3, "developer", "Speak French."),
-        message(4, "user", "Where to?"),
-        system="Be kind.",
-        summaries=[summary("They met.")],
-        facts=[hit("Bob likes tea", Tier.FACTS)],
-        question={"role": "user", "content": "And tea?"},
-    )
-    found = Anthropic().render(told)
-    assert found.system is not None
-    assert found.system.startswith("Be kind.\n\nSpeak French.\n\n<summaries>\n")
-    assert [one["role"] for one in found.messages] == ["user", "assistant", "user"]
-    said = [block["text"] for block in found.messages[-1]["content"]]
-    assert (said[0], said[1].splitlines()[0], said[2]) == ("Where to?", "<memory>", "And tea?")
-    assert Anthropic().render(replace(told, facts=(), question=None)).system == found.system
-
-
 def test_what_is_steady_stands_at_the_start_and_what_is_not_with_the_question() -> None:
     told = content(
         message(1, "user", "Hello"),
@@ -274,15 +254,6 @@ def test_images_files_and_thoughts_go_where_each_format_has_them() -> None:
     user, assistant = OpenAI().render(told).messages
     assert [part["type"] for part in user["content"]] == ["text", "image_url", "image_url", "file"]
     assert assistant["content"] == [{"type": "text", "text": "seen"}]
-
-
-def test_speakers_stand_before_what_users_said() -> None:
-    told = content(message(1, "user", "one", "Alice"), message(1445, "user", "two", "Bob"))
-    assert [one["content"] for one in Ollama().render(told).messages] == ["Alice: one", "Bob: two"]
-    assert [one["content"] for one in OpenAI().render(told).messages] == ["one", "two"]
-    text = PlainText().render(told).text
-    assert text is not None
-    assert "\n[1 January 2024]\n Alice: one\n[2 January 2024]\n Bob: two\n</conversation>" in text
 
 
 # There and back
@@ -400,11 +371,3 @@ def test_no_name_passes_for_another_speaker(name: str) -> None:
         assert rest == "I order you"
         assert label.isprintable()
         assert label.startswith('user "') or not (label.casefold().startswith(tuple(ROLES)) or "calls" in label)
-
-
-def test_an_unknown_format_says_which_there_are() -> None:
-    with pytest.raises(InvalidInput, match="give one of openai, ollama, anthropic, text, or an object"):
-        get_format("xml")
-    with pytest.raises(InvalidInput, match="give one of"):
-        get_format(7)  # type: ignore[arg-type]
-    assert get_format("anthropic") == Anthropic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,19 @@ from memstore.errors import InvalidInput
 from memstore.providers import load_counter
 from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
 from tests.helpers.conformance import check_counter
-from tests.helpers.tokenizers import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
+from tests.helpers.tokenizers import (
+    CHATML,
+    CORPUS,
+    DATED,
+    GEMMA,
+    LLAMA_3,
+    QWEN,
+    SPECIAL,
+    byte_level,
+    sentencepiece,
+    unigram,
+    write,
+)
 
 USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
 SYSTEM: dict[str, Any] = {"role": "system", "content": "Be brief."}
@@ -25,7 +38,11 @@ CALL: dict[str, Any] = {
     "content": None,
     "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
 }
-TOOL = {"type": "function", "function": {"name": "find", "description": "Finds <what> & 'when'", "parameters": {}}}
+WHAT = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+TOOL: dict[str, Any] = {
+    "type": "function",
+    "function": {"name": "find", "description": "Finds <what> & 'when'", "parameters": WHAT},
+}
 
 
 def counter(folder: Path, template: str, tokenizer: Tokenizer | None = None, **config: Any) -> TokenizerCounter:
@@ -171,3 +188,39 @@ def test_a_prompt_counted_in_pieces_counts_as_a_whole(scheme: str, parts: list[s
     prompt = "".join(parts)
     whole = len(tokenizer.encode(prompt, add_special_tokens=False))
     assert Vocabulary(tokenizer, None).count_prompt(prompt) == whole
+
+
+# Against transformers, which is where chat templates come from
+
+
+def chats(seed: int, number: int) -> list[list[dict[str, Any]]]:
+    drawn = random.Random(seed)
+    words = [*" ".join(CORPUS[:5]).split(" "), *SPECIAL, "\n", "  "]
+
+    def message() -> dict[str, Any]:
+        text = " ".join(drawn.choices(words, k=drawn.randrange(30)))
+        return {"role": drawn.choice(["system", "user", "assistant"]), "content": text}
+
+    return [[message() for _ in range(drawn.randrange(1, 8))] for _ in range(number)]
+
+
+@pytest.mark.torch  # with it comes transformers
+@pytest.mark.parametrize("template", [LLAMA_3, CHATML, QWEN], ids=["llama", "chatml", "qwen"])
+@pytest.mark.parametrize("kind", ["byte-level", "SentencePiece"])
+def test_prompts_and_counts_are_those_of_transformers(template: str, kind: str, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    tokenizer = byte_level() if kind == "byte-level" else sentencepiece()
+    folder = write(tmp_path, tokenizer, template, bos_token="<|begin_of_text|>" if kind == "byte-level" else "<s>")
+    own = load(str(folder))
+    theirs = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"), bos_token="<|begin_of_text|>" if kind == "byte-level" else "<s>"
+    )
+    theirs.chat_template = template
+    found = {"type": "function", "function": TOOL["function"] | {"description": "Finds <what> & 'when', ü"}}
+    for number, chat in enumerate(chats(3, 150)):
+        tools = [found] if number % 3 == 0 else []
+        given = {"tools": tools or None, "add_generation_prompt": True}
+        prompt = theirs.apply_chat_template(chat, tokenize=False, **given)
+        assert own.render(chat, tools) == (prompt, True)
+        counted = own.count_messages(chat, tools)
+        assert (counted, counted.kind) == (len(theirs.encode(prompt, add_special_tokens=False)), "exact")

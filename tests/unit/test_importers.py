@@ -6,9 +6,7 @@ import gzip
 import io
 import json
 import os
-import re
 import tracemalloc
-import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from hypothesis import given, strategies as st
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
-from memstore.ingest.importers.files import OpenFile, numbered_values, read_files
+from memstore.ingest.importers.files import OpenFile, numbered_values
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -93,19 +91,6 @@ def test_what_is_no_readable_file_is_refused_in_words(tmp_path, format):
             importer_for(path, format)
 
 
-def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as archive:
-        for name in ("1.txt", "2.txt", "3.txt"):
-            archive.writestr(name, name)
-    path = tmp_path / "export.zip"
-    path.write_bytes(data.getvalue().replace(b"2.txt", b"x.txt", 1))  # a header that is not as the directory has it
-    read = read_files(path, re.compile(r".*\.txt"), lambda _: None, lambda part: [part.stream.read1(9)], "again")
-    first, second, third = read
-    assert (first, third) == (b"1.txt", b"3.txt")
-    assert second.where == "export.zip, 2.txt"
-
-
 def test_a_zip_that_is_cut_off_is_refused_in_words(make):
     with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
         importer_for(make("export.zip", b"PK\x03\x04nonsense"))
@@ -131,33 +116,7 @@ def test_times_become_utc(given, meant):
     assert found.tzinfo is UTC
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ("2024-05-01T09:30:00", "no zone: add Z"),
-        ("yesterday", "is not ISO 8601"),
-        (1714555800000, "milliseconds must be divided by 1000"),
-        (True, "a time is ISO 8601"),
-        (None, "a time is ISO 8601"),
-    ],
-)
-def test_what_is_no_time_is_refused(given, words):
-    with pytest.raises(InvalidInput, match=words):
-        parse_time(given)
-
-
 # --- values, one by one --------------------------------------------------------------------------------------------
-
-
-class Dripping(io.BytesIO):
-    """A stream that gives a few bytes at a time, as a slow or packed one may."""
-
-    def __init__(self, data: bytes, drop: int) -> None:
-        super().__init__(data)
-        self.drop = drop
-
-    def read1(self, size: int = -1, /) -> bytes:
-        return super().read1(min(size, self.drop))
 
 
 def read_values(stream: io.BytesIO | bytes) -> list[Any]:
@@ -165,15 +124,6 @@ def read_values(stream: io.BytesIO | bytes) -> list[Any]:
     part = OpenFile("a.json", "a.json", io.BytesIO(stream) if isinstance(stream, bytes) else stream)
     found = numbered_values(part, "item", "again")
     return [one.reason if isinstance(one, ImportProblem) else (one[0][8:], one[1]) for one in found]
-
-
-@given(st.lists(objects, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
-def test_a_list_comes_as_it_was_written(values, indent, ascii_only, drop):
-    data = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
-    with pytest.MonkeyPatch.context() as patch:
-        # So little at a time that every value is cut everywhere.
-        patch.setattr("memstore.ingest.importers.files.CHUNK", 3)
-        assert read_values(Dripping(data, drop)) == [(f"item {n}", value) for n, value in enumerate(values, 1)]
 
 
 @given(st.lists(objects, min_size=1, max_size=4), st.data())

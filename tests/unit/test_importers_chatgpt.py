@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstore.ingest.importers import IgnoredContent, ImportOptions, Record
+from memstore.ingest.importers import IgnoredContent, Record
 from memstore.ingest.importers.chatgpt import ChatGPT
-from tests.unit.importing import ignored, reasons, texts, zipped
+from tests.unit.importing import ignored, read_file, reasons, texts, zipped
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
 
@@ -40,11 +40,8 @@ def conversation(mapping: object, **more: object) -> dict:
 
 @pytest.fixture
 def read(tmp_path):
-    def read(given: object, name: str = "conversations.json", **how: object):
-        path = tmp_path / name
-        path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
-        found = list(ChatGPT(path, ImportOptions(**how)).read())
-        return [one for one in found if not isinstance(one, IgnoredContent)]
+    def read(given: object, name: str = "conversations.json"):
+        return [one for one in read_file(ChatGPT, tmp_path / name, given) if not isinstance(one, IgnoredContent)]
 
     return read
 
@@ -52,49 +49,30 @@ def read(tmp_path):
 @pytest.fixture
 def one(read):
     """Read a conversation of these messages."""
-
-    def one(*messages: object, **more: object):
-        return read([conversation(chain(*messages), **more)])
-
-    return one
+    return lambda *messages, **more: read([conversation(chain(*messages), **more)])
 
 
 def test_a_message_comes_in_the_pivots_words(one):
-    model = {"model_slug": "gpt-x"}
-    user = {"role": "user", "name": "Ana"}
-    assert one(
-        said("Where to?", id="m1", author=user), said("Lisbon.", "assistant", create_time=NOON + 1.5, metadata=model)
-    ) == [
-        Record(
-            user=None,
-            conversation="c1",
-            message={
-                "role": "user",
-                "content": "Where to?",
-                "name": "Ana",
-                "external_id": "m1",
-                "metadata": {},
-                "occurred_at": datetime(2024, 5, 1, 12, tzinfo=UTC),
-            },
-            title="Lisbon",
-            channel="chatgpt",
-            where="conversations.json, conversation 'Lisbon' (c1), message n1",
-        ),
-        Record(
-            user=None,
-            conversation="c1",
-            message={
-                "role": "assistant",
-                "content": "Lisbon.",
-                "external_id": "n2",
-                "metadata": {"model": "gpt-x"},
-                "occurred_at": datetime(2024, 5, 1, 12, 0, 1, 500_000, tzinfo=UTC),
-            },
-            title="Lisbon",
-            channel="chatgpt",
-            where="conversations.json, conversation 'Lisbon' (c1), message n2",
-        ),
-    ]
+    user, at = {"role": "user", "name": "Ana"}, datetime(2024, 5, 1, 12, tzinfo=UTC)
+    first, second = one(
+        said("Where to?", id="m1", author=user),
+        said("Lisbon.", "assistant", create_time=NOON + 1.5, metadata={"model_slug": "gpt-x"}),
+    )
+    assert first == Record(
+        user=None,
+        conversation="c1",
+        message={
+            "role": "user", "content": "Where to?", "name": "Ana", "external_id": "m1", "metadata": {},
+            "occurred_at": at,
+        },
+        title="Lisbon",
+        channel="chatgpt",
+        where="conversations.json, conversation 'Lisbon' (c1), message n1",
+    )  # fmt: skip
+    assert second.message == {
+        "role": "assistant", "content": "Lisbon.", "external_id": "n2", "metadata": {"model": "gpt-x"},
+        "occurred_at": at + timedelta(seconds=1.5),
+    }  # fmt: skip
 
 
 # --- which messages -------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstore.ingest.importers import ImportOptions, Record, importer_for
+from memstore.ingest.importers import Record, importer_for
 from memstore.ingest.importers.claude import ROOT_ID, Claude
-from tests.unit.importing import ignored, reasons, texts, zipped
+from tests.unit.importing import ignored, read_file, reasons, texts, zipped
 
 NOON = "2026-03-29T12:00:00.5Z"
 
@@ -27,12 +27,7 @@ def conversation(*messages: object, **more: object) -> dict:
 
 @pytest.fixture
 def read(tmp_path):
-    def read(*conversations: object, **how: object):
-        path = tmp_path / "conversations.json"
-        path.write_text(json.dumps(conversations))
-        return list(Claude(path, ImportOptions(**how)).read())
-
-    return read
+    return lambda *conversations: read_file(Claude, tmp_path / "conversations.json", conversations)
 
 
 def test_a_message_comes_in_the_pivots_words(read):

@@ -9,7 +9,7 @@ import pytest
 
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.gemini import Gemini, html_text
-from tests.unit.importing import ignored, reasons, records, texts, zipped
+from tests.unit.importing import ignored, read_file, reasons, records, texts, zipped
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
 
@@ -22,12 +22,7 @@ def activity(title: object = "Prompted hello", minutes: float = 0, html: object 
 
 @pytest.fixture
 def read(tmp_path):
-    def read(*activities: object, name: str = "MyActivity.json"):
-        path = tmp_path / name
-        path.write_text(json.dumps(activities))
-        return list(Gemini(path).read())
-
-    return read
+    return lambda *activities: read_file(Gemini, tmp_path / "MyActivity.json", activities)
 
 
 def test_a_prompt_and_its_answer_come_in_the_pivots_words(read):

@@ -12,18 +12,14 @@ import pytest
 
 from memstore.ingest.importers import Record
 from memstore.ingest.importers.jsonl import Jsonl
+from tests.unit.importing import read_file
 
 GOOD = {"conversation": "c", "role": "user", "content": "hello"}
 
 
 @pytest.fixture
 def read(tmp_path):
-    def read(data: bytes | str, name: str = "history.jsonl"):
-        path = tmp_path / name
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return list(Jsonl(path).read())
-
-    return read
+    return lambda data, name="history.jsonl": read_file(Jsonl, tmp_path / name, data)
 
 
 def line(**more: object) -> str:

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import ImportOptions, importer_for
+from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import ignored, records, texts, zipped
+from tests.unit.importing import ignored, read_file, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
@@ -18,12 +18,8 @@ NAME = "WhatsApp Chat with Bob.txt"
 
 @pytest.fixture
 def read(tmp_path):
-    def read(text: str | bytes, name: str = NAME, **how: object):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return list(WhatsApp(path, ImportOptions(**{"me": "Ann", "timezone": BERLIN} | how)).read())
-
-    return read
+    usual = {"me": "Ann", "timezone": BERLIN}
+    return lambda text, name=NAME, **how: read_file(WhatsApp, tmp_path / name, text, **usual | how)
 
 
 def times(found) -> list[str]:
@@ -178,6 +174,3 @@ def test_ids_follow_from_the_clock_so_that_another_zone_or_me_adds_nothing(read)
     assert len(set(ids)) == 3
     assert [one.message["external_id"] for one in read(text, me="Bob", timezone=UTC)] == ids
     assert [one.message["external_id"] for one in read(text + "13/12/19, 08:42 - Ann: new\n")][:3] == ids
-
-
-# --- damaged --------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""JSON is refused by its depth, which is counted: how deep Python itself can go differs by version."""
+"""JSON is refused by its depth, which is counted: how deep Python itself can go differs by version. Calls hold JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_json
 from memstore.providers.tiktoken import as_json
 from memstore.text import MAX_JSON_DEPTH, MAX_JSON_DEPTH_READ, is_deep, read_json
-from memstore.tool_calls import raw_arguments
+from memstore.tool_calls import arguments_of, arguments_text, name_of, raw_arguments
 
 
 def nested(levels: int) -> Any:
@@ -46,3 +46,30 @@ def test_brackets_in_texts_are_no_levels_and_nothing_recurses_without_end() -> N
     ring: list[Any] = []
     ring += [ring, ring, {"a": ring}]
     assert is_deep(ring)
+
+
+# Calls of tools, in whatever shape a client stored them
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}},
+        {"function": {"name": "find", "arguments": {"what": "ferry"}}},
+        {"id": "1", "name": "find", "arguments": '{"what": "ferry"}'},
+        {"type": "tool_use", "id": "1", "name": "find", "input": {"what": "ferry"}},
+    ],
+)
+def test_a_call_of_any_shape_has_its_name_and_arguments(call: dict[str, Any]) -> None:
+    assert name_of(call) == "find"
+    assert arguments_of(call) == raw_arguments(call) == {"what": "ferry"}
+    assert arguments_text(call) == '{"what": "ferry"}'
+
+
+@pytest.mark.parametrize(
+    ("stored", "read"),
+    [("not json", {"arguments": "not json"}), ("[1]", {"arguments": [1]}), ("[" * 10**5, None), (" ", {}), (None, {})],
+)
+def test_arguments_that_are_no_object_fail_nothing(stored: object, read: dict[str, Any] | None) -> None:
+    call = {"function": {"name": "find", "arguments": stored}}
+    assert arguments_of(call) == ({"arguments": stored} if read is None else read)

@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,17 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.entities import choose_known, find_user_name
-from memstore.derive.facts.grounding import Span, find_doubt, find_quote
+from memstore.derive.facts.grounding import MAX_QUOTE_LENGTH, Span, find_doubt, find_quote
 from memstore.derive.facts.llm_extractor import (
     MAX_TOKENS,
     Findings,
     Inquiry,
     ModelFact,
-    slot_of,
 )
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
-from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import FACT_TYPES, CallProgress, FactColumns, Message, RememberedFact, Summary
+from memstore.errors import ModelAnswerInvalid, PromptTooLong
+from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -85,16 +83,6 @@ TALK = [
 
 
 # What is believed
-
-
-def test_a_fact_has_the_characters_that_say_it() -> None:
-    (one,) = found(TALK, fact("Alice is allergic to peanuts.", (1, "I'm allergic to peanuts")))
-    (span,) = one.spans
-    assert (span.passage.item_id, span.start, span.text) == (TALK[0].id, 4, "I'm allergic to peanuts")
-    draft = one.draft
-    assert (draft.text, draft.type, draft.kind, draft.subject, draft.language) == (
-        "Alice is allergic to peanuts.", "preference", "semantic", "Alice", "en",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -166,19 +154,6 @@ def test_an_answer_gives_so_many_facts_and_no_more() -> None:
     assert [why for why, _ in findings.refusals].count("an answer has no more than 15 facts") == 985
 
 
-def test_invented_sources_are_dropped_and_the_others_kept() -> None:
-    talk_of = [(1, "walnuts"), (3, "I moved to Porto"), (3, "I moved to Porto"), (2, "peanuts")]
-    findings, session = ask(
-        TALK, {"facts": [fact("Alice moved to Porto.", *talk_of), fact("b", (1, "walnuts")), fact("c")]}
-    )
-    assert [each.draft.text for each in findings.facts] == ["Alice moved to Porto."]
-    spans = [(each.passage.item_id, each.start, each.stop) for each in findings.facts[0].spans]
-    assert spans == [(TALK[2].id, 0, 18), (TALK[1].id, 16, 23)]
-    assert [why for why, _ in findings.refusals] == ["its quote stands nowhere"] * 2
-    assert session.usage.calls == 1
-    assert session.usage.completion_tokens > 0
-
-
 @pytest.mark.parametrize(
     ("text", "quote", "said"),
     [
@@ -219,29 +194,9 @@ def test_whatever_stands_in_a_text_is_found_there(text: str, data: st.DataObject
     last = data.draw(st.integers(first, len(words) - 1))
     quote = " ".join(text[words[first][0] : words[last][1]].split())
     span = find_quote(text, quote)
-    if any(character.isalnum() for character in quote):
+    if len(quote) <= MAX_QUOTE_LENGTH and any(character.isalnum() for character in quote):
         assert span is not None
         assert text[slice(*span)].split() == quote.split()
-
-
-@pytest.mark.parametrize(
-    ("attribute", "value", "text", "slot"),
-    [
-        ("residence", "Leeds", "The user no longer dwells in Leeds.", None),
-        ("residence", None, "The user dwells there.", None),
-        ("Residence", "Leeds", "The user dwells in Leeds.", ("residence", "leeds", False)),
-        ("medication:Sertralin", "50 mg", "The user takes 50 mg Sertralin.", ("medication/sertralin", "50 mg", False)),
-        ("residence", "Rome", "The user dwells in Leeds.", None),
-        ("likes", "chess", "The user is mad about chess.", None),
-        ("home city", "Leeds", "The user dwells in Leeds.", None),
-    ],
-)
-def test_a_model_fills_the_slots_that_hold_one_value(
-    attribute: str, value: str | None, text: str, slot: tuple[str, str, bool] | None
-) -> None:
-    written = fact(text, (1, "peanuts"), attribute=attribute, value=value, type="identity", subject="The user")
-    made = slot_of(llm_extractor._Fact.model_validate(written), "The user")
-    assert (made and (made.attribute, made.value, made.many)) == slot
 
 
 def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
@@ -281,42 +236,6 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
     assert one.is_doubted
 
 
-def test_words_are_tidied() -> None:
-    written = fact(" Alice\n lives in Porto ", (3, "Porto"), subject="the  user", attribute=" ", value=" Porto\t")
-    (one,) = found(TALK, written)
-    assert (one.draft.text, one.draft.subject, one.attribute, one.value) == (
-        "Alice lives in Porto", "The user", None, "Porto",
-    )  # fmt: skip
-    (named,) = found(TALK, written, user="Alice")
-    assert named.draft.subject == "Alice"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"type": "rumour"}, {"text": " "}, {"subject": ""}, {"sources": "message 1"}, {"sources": [{"quote": "Porto"}]}],
-)
-def test_a_fact_of_another_shape_spoils_the_answer(wrong: dict[str, Any]) -> None:
-    findings, session = ask(TALK[2:], {"facts": [fact("x", (1, "Porto")) | wrong]})
-    assert findings.facts == []
-    assert [response.from_seq for response in session.invalid_responses] == [3]
-
-
-def test_what_the_model_raises_is_not_hidden() -> None:
-    with pytest.raises(ModelUnavailable):
-        ask(TALK)
-
-
-def test_what_a_call_cost_is_counted_whatever_becomes_of_who_is_shown_it() -> None:
-    def show(call: CallProgress) -> None:
-        if call.has_ended:
-            raise ValueError("a fault of who is shown it")
-
-    session = LLMSession(ScriptedChatModel([{"facts": []}], context_tokens=ROOM), CallMeter(show), "facts")
-    with pytest.raises(ValueError, match="a fault of who"):
-        Inquiry(TALK).run(session, REQUEST)
-    assert session.usage.calls == 1
-
-
 def test_the_prompt_names_every_type_and_field() -> None:
     text = llm.load_prompt("facts").text
     for name in (*FACT_TYPES, *llm_extractor._Fact.model_fields, *llm_extractor._Facts.model_fields):
@@ -324,27 +243,6 @@ def test_the_prompt_names_every_type_and_field() -> None:
 
 
 # What is known
-
-
-def test_known_facts_are_shown_and_said_again_or_ended() -> None:
-    known = [
-        remembered("Alice lives in Graz.", 1, attribute="residence"),
-        remembered("Alice likes peanuts.", 2),
-        remembered("Bob lives in Rome.", 3, "Bob", None),
-        remembered("Alice moved to Porto.", 4),
-    ]
-    later = replace(known[3], last_said=datetime(2030, 1, 1, tzinfo=UTC))
-    repeat = {"k": "k2", "message": 1, "quote": "allergic to peanuts"}
-    moved = fact("Alice moved to Porto.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
-    answer = {"repeats": [repeat, repeat | {"k": "k8"}, repeat | {"quote": "walnuts"}], "facts": [moved]}
-    findings, session = ask(TALK, answer, known=[*known[:3], later], user="Alice")
-    assert [one.fact.text for one, _ in findings.repeats] == ["Alice likes peanuts."]
-    assert findings.facts[0].ends == (known[0].fact.id,), (
-        "neither of others, nor what is said later, nor what is not there"
-    )
-    assert [why for why, _ in findings.refusals] == ["nothing repeats it"] * 2 + ["it cannot end what it names"] * 3
-    sent = session.model.calls[0][1]["content"]  # type: ignore[attr-defined]
-    assert '{"user": "Alice"}\n{"k1": "Alice lives in Graz.", "since": "2023-01-01"}' in sent
 
 
 @pytest.mark.parametrize(
@@ -528,12 +426,6 @@ def test_system_prompts_and_tools_are_shown_only_where_they_are_trusted() -> Non
     assert one.spans[0].passage.item_id == talk[2].id
 
 
-def test_nothing_is_asked_where_nobody_who_is_believed_has_spoken() -> None:
-    assert ask([message(1, "assistant", "I like tea."), message(2, "tool", "x")])[0].facts == []
-    assert ask([])[0].facts == []
-    assert write_summary(make_passages([message(1, "tool", "x")]), start(ScriptedChatModel()), 50, WORDS) is None
-
-
 # Answers that are cut, or of no use
 
 
@@ -577,15 +469,6 @@ def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> Scrip
     return ScriptedChatModel(answers, context_tokens=fixed + MAX_TOKENS + room)
 
 
-def test_a_long_stretch_is_asked_about_in_parts() -> None:
-    talk = [message(seq, "user", f"m{seq} " + "word " * 10 + f"e{seq}") for seq in range(1, 21)]
-    model = small(500, [quoting] * 20)
-    spans = cite(talk, model)
-    assert 4 < len(model.calls) < 20
-    assert [line["text"] for call in range(len(model.calls)) for line in shown(model, call)] == [x.text for x in talk]
-    assert {span.passage.item_id for span in spans} == {each.id for each in talk}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -615,14 +498,6 @@ def test_a_message_that_is_too_long_alone_is_cut_and_its_spans_are_its_own(text:
         assert last == len(text)
 
 
-def test_parts_end_with_sentences() -> None:
-    text = " ".join(f"Sentence {number} is about the harbour." for number in range(100))
-    model = small(400, [quoting] * 100)
-    cite([message(1, "user", text)], model)
-    parts = [line["text"] for call in range(len(model.calls)) for line in shown(model, call)]
-    assert all(part.startswith("Sentence") and part.endswith("harbour.") for part in parts)
-
-
 @given(st.lists(texts, max_size=8), st.integers(220, 2000))
 def test_every_call_fits_whatever_was_said(said: list[str], room: int) -> None:
     talk = [message(seq, "user", text) for seq, text in enumerate(said, 1)]
@@ -630,17 +505,6 @@ def test_every_call_fits_whatever_was_said(said: list[str], room: int) -> None:
     cite(talk, model)
     sent = "".join(line["text"] for call in range(len(model.calls)) for line in shown(model, call))
     assert "".join(sent.split()) == "".join("".join(said).split())
-
-
-def test_a_call_is_filled_to_the_last_token() -> None:
-    talk = [message(1, "user", "a" * 100), message(2, "user", "b" * 100)]
-    for spare, calls in ((0, 1), (-1, 2)):
-        whole = ScriptedChatModel().max_prompt_tokens(
-            llm.make_chat(llm.load_prompt("facts").text, llm.make_passages(talk, ()))
-        )
-        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + MAX_TOKENS + spare)
-        assert cite(talk, model)
-        assert len(model.calls) == calls
 
 
 def test_a_window_without_room_is_told() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import memstore
 from memstore.errors import EmbedderMismatch
 from memstore.providers import MINILM, load_embedder, load_stored_embedder
 from memstore.providers.minilm import BATCH, MiniLM, load
@@ -129,14 +128,3 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
 
 
 # -- what is not as it should be
-
-
-def test_who_has_another_embedder_set_is_told_the_one_that_needs_no_extra(url: str) -> None:
-    with memstore.open(url) as store:
-        store.user("alice").conversation("c").add("user", "I live in Leeds.")
-        store.derive()
-    with (
-        memstore.open(url, settings={"embedder": "hashing:64"}) as store,
-        pytest.raises(EmbedderMismatch, match="Set embedder to 'onnx:all-MiniLM-L6-v2'"),
-    ):
-        store.user("alice").recall("Leeds")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from uuid import UUID
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from memstore.models import ChunkKey, Role, Tier
-from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
+from memstore.errors import ProviderError
+from memstore.models import ChunkKey, Hit, Role, Tier
+from memstore.search import signals
+from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
+from memstore.search.recall import PART, READ, rerank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
+from tests.helpers.fakes import ScriptedReranker
 from tests.unit.user_indexes import NOW, Given, arrays
 
 DRAW = np.random.default_rng(8)
@@ -72,35 +78,6 @@ def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
         for tier in (Tier.MESSAGES, Tier.FACTS):
             every = told(rank(some, asked, corpus(some), 99), tier)
             assert told(rank(some, asked, corpus(some), 4), tier) == every[:4]
-
-
-def test_only_what_is_visible_is_found() -> None:
-    some = arrays(TALK)
-    found = rank(some, QUESTION, corpus(some), 3, np.flatnonzero(some.tiers == 1)[10:20])
-    numbers = {one.chunk.item_id.int for one in found.of(*Tier)}
-    assert len(numbers) == 3
-    assert numbers <= set(range(10, 20))
-    assert told(rank(some, QUESTION, corpus(some), 3, np.empty(0, dtype=np.intp))) == []
-    assert told(rank(arrays([]), QUESTION, Corpus(0, 0), 3)) == []
-
-
-def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_all() -> None:
-    some = arrays(TALK)
-    whole = rank(some, QUESTION, corpus(some), 99)
-    best = [one.chunk.key for one in whole.of(Tier.MESSAGES)][:6]
-    rows = [row for row, chunk in enumerate(some.chunks(np.arange(len(some)))) if chunk.key in best]
-    beside = np.zeros(len(some), dtype=np.bool_)
-    beside[some.neighbours[:, rows][some.neighbours[:, rows] < len(some)]] = True
-    few = some.select(beside)
-    shown = np.array([row for row, chunk in enumerate(few.chunks(np.arange(len(few)))) if chunk.key in best])
-    holding = {term: len(some.rows_with_term(term)[0]) for term in QUESTION.terms.values()}
-    counted = Corpus(len(some), int(some.lengths.sum()), holding)
-    assert len(few) < len(some) - 10
-    found = rank(few, QUESTION, counted, 99, shown)
-    for (key, parts), (other, expected) in zip(told(found), told(whole, Tier.MESSAGES), strict=False):
-        assert key == other
-        alike = {name for name in parts if not name.startswith("lexical")}  # of its best, which may be another
-        assert {name: parts[name] for name in alike} == {name: expected[name] for name in alike}
 
 
 def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> None:
@@ -169,7 +146,149 @@ def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> Non
     assert sum(own["answers"] > 0 for own in parts.values()) > 20
 
 
-def test_an_item_is_given_once_by_its_best_chunk() -> None:
-    chunks = [Given(1, {1: 1}), Given(1, {1: 2}, chunk_index=1), Given(2, {1: 1})]
-    found = best_of_each(rank(arrays(chunks), QueryFeatures("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
-    assert [one.chunk.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]
+# How a reranker's scores join ours
+
+
+SAID = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+def hits(*scores: float) -> list[Hit]:
+    """Give hits with these scores, whose texts are their numbers."""
+    return [
+        Hit(Tier.MESSAGES, UUID(int=number + 1), str(number), score, {"semantic": score}, (), SAID)
+        for number, score in enumerate(scores)
+    ]
+
+
+def by_numbers(*scores: float) -> ScriptedReranker:
+    return ScriptedReranker(lambda _, text: scores[int(text)])
+
+
+def order(found: list[Hit]) -> list[str]:
+    return [hit.text for hit in found]
+
+
+def test_both_count_the_same_whatever_the_scale() -> None:
+    ours = hits(0.9, 0.8, 0.7, 0.5)
+    for scale in (1.0, 1000.0, 1e-3):
+        found = rerank(by_numbers(*(scale * one for one in (0.0, 0.5, 2.0, 1.0))), "?", ours)
+        assert order(found) == ["2", "0", "1", "3"]
+        assert [hit.parts[PART] for hit in found] == [0.4, 0.0, 0.1, 0.2]
+        assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
+
+
+def test_equal_scores_of_it_leave_our_order_and_equal_scores_of_ours_leave_it_its_own() -> None:
+    assert order(rerank(by_numbers(7, 7, 7), "?", hits(0.9, 0.8, 0.7))) == ["0", "1", "2"]
+    assert order(rerank(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("given", [[1.0], [[1.0], [2.0]], [1.0, float("nan")], [1.0, float("inf")]])
+def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
+    class Broken(ScriptedReranker):
+        def scores(self, query: str, texts: object) -> object:  # type: ignore[override]
+            return np.array(given)
+
+    with pytest.raises(ProviderError, match="'scripted' gave scores"):
+        rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=READ + 20), st.randoms(use_true_random=False))
+def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: list[float], random: object) -> None:
+    ours = hits(*sorted((round(one, 6) for one in scores), reverse=True))
+    found = rerank(by_numbers(*(random.uniform(-9, 9) for _ in ours)), "?", ours)  # type: ignore[attr-defined]
+    assert sorted(order(found)) == sorted(order(ours))
+    assert found[READ:] == ours[READ:]
+    assert all(before.score >= after.score for before, after in pairwise(found))
+
+
+# Each signal by itself
+
+
+USER = UUID(int=1)
+
+
+def every(chunks: list[Given]) -> np.ndarray:
+    return np.arange(len(chunks))
+
+
+def test_bm25_agrees_with_its_formula_by_hand() -> None:
+    # Two terms; the first is in both chunks, the second in one. Ten chunks in all, mean length 5.
+    chunks = [Given(1, {1: 1, 2: 2, 9: 1}), Given(2, {1: 3, 9: 5}, role=Role.ASSISTANT)]
+    common, rare = math.log(1 + 8.5 / 2.5), math.log(1 + 9.5 / 1.5)
+
+    def part(weight: float, count: int, length: int) -> float:
+        return weight * count * 2.2 / (count + 1.2 * (0.6 + 0.4 * length / 5))
+
+    one = part(common, 1, 4) + part(rare, 2, 4)
+    other = part(common, 3, 8)
+    own, around = signals.lexical(arrays(chunks), {"a": 1, "b": 2}, Corpus(10, 50), every(chunks))
+    assert own.tolist() == [1, pytest.approx(other / one)]
+    assert around.argmax() == 0, "they have no neighbours, being of two roles"
+
+
+def test_cosines_are_exact_and_nothing_without_vectors() -> None:
+    draw = np.random.default_rng(5)
+    vectors = draw.normal(size=(300, 16))
+    chunks = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
+    some, query = arrays(chunks), draw.normal(size=16).astype(np.float32)
+    expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    expected[::11] = 0
+    rows = np.array([1, 5, 11, 280])
+    assert signals.cosines(some, query, rows)[rows].tolist() == pytest.approx(expected[rows], abs=1e-6)
+    assert not signals.cosines(some, query, rows)[[0, 2, 281]].any()
+    assert not signals.rough_cosines(arrays([Given(1)]), query).any()
+
+
+def test_a_short_chunk_stands_less_for_itself() -> None:
+    share = signals.neighbour_weight(
+        arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
+    )
+    assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]
+
+
+@pytest.mark.parametrize(
+    ("query", "speaker"),
+    [
+        ("What did Alice say?", "Alice"),
+        ("what did ALICE and nobody else say?", "Alice"),
+        ("What did Alice tell Bob?", None),
+        ("What did Malice say?", None),
+        ("What does the user say?", None),
+        ("", None),
+    ],
+)
+def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None) -> None:
+    names = ["Alice", "Bob", "user", None]
+    found = signals.speaker(arrays([Given(n, speaker=name) for n, name in enumerate(names)]), query)
+    assert found.tolist() == [float(name is not None and name == speaker) for name in names]
+
+
+def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
+    asks = {7: 1}
+    said = [
+        Given(1, asks),
+        Given(2),
+        Given(3, asks, role=Role.ASSISTANT),
+        Given(4, asks),
+        Given(5, role=Role.ASSISTANT),
+    ]
+    said += [Given(6, asks, characters=2400), Given(7)]
+    scores = signals.question(arrays(said), 7)
+    assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
+    assert not signals.question(arrays(said), 8).any()
+
+
+def test_a_day_that_is_named_counts_twice() -> None:
+    days = [
+        datetime(2023, 5, 8, 23, tzinfo=UTC),
+        datetime(2023, 5, 9, tzinfo=UTC),
+        datetime(2022, 5, 8, tzinfo=UTC),
+        NOW,
+    ]
+    some = arrays([Given(n, at=day) for n, day in enumerate(days)])
+    assert signals.date(some, "What happened on 8 May 2023?").tolist() == [2, 1, 0, 0]
+    assert signals.date(some, "What happened on the 8th of May?").tolist() == [2, 1, 2, 0]
+    assert signals.date(some, "What happened in 2022 or in June?").tolist() == [0, 0, 1, 1]
+    assert not signals.date(some, "What happened?").any()
+    before = arrays([Given(1, at=datetime(1969, 12, 31, tzinfo=UTC) + timedelta(hours=1))])
+    assert signals.date(before, "on 31 December 1969").tolist() == [2]

@@ -102,16 +102,6 @@ def test_what_a_model_says_that_ends_was_said_before_and_is_active():
     assert reconcile(replace(fact, ends=(contrary.fact.id,)), [contrary]).ended == (contrary,), "and is no twin"
 
 
-def test_of_rules_and_a_model_that_say_one_thing_the_model_s_is_active():
-    model = {"recipe": "llm-facts/3/m"}
-    known = old("Alice has a flat in Porto.", value="porto", **model)
-    assert reconcile(new(day=9), [known]).successor.id == known.fact.id
-    incoming = new("Alice has a flat in Porto.", day=9)
-    incoming.fact.recipe = model["recipe"]
-    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto")]).ended
-    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto", recipe="hand")]).kind == "new"
-
-
 @pytest.mark.parametrize(
     ("text", "value", "cosine", "kind"),
     [
@@ -195,34 +185,6 @@ def test_the_time_of_a_long_clause_is_bounded(words):
         parse_slot((words * 200)[:600].strip(), "Alice", language)  # the longest that is read
 
 
-@pytest.mark.parametrize(
-    ("clause", "language", "attribute", "value"),
-    [
-        ("The meeting with Anna is at 4 pm", "en", "plan/meeting with anna", "4 pm"),
-        ("I have a meeting with Tom at 3 pm", "en", "plan/meeting with tom", "3 pm"),
-        ("Ich esse seit Januar kein Fleisch mehr", "de", "diet", "vegetarier"),
-        ("Seit drei Jahren wohne ich in Ulm", "de", "residence", "ulm"),
-        ("J'ai un chien", "fr", "pet/chien", "yes"),
-        ("Ya no me gusta el café", "es", "likes/café", "no"),
-        ("Unser Hund Bruno ist im Oktober gestorben", "de", "former/pet/hund", ""),
-        ("Im Oktober ist unser Hund Bruno gestorben", "de", "former/pet/hund", ""),
-        ("Unsere Katze ist letzte Woche verstorben", "de", "former/pet/katze", ""),
-        ("Meine Katze Mia starb im Mai", "de", "former/pet/katze", ""),
-        ("Trabajo en casa", "es", None, None),
-        ("J'ai 30 minutes de retard", "fr", None, None),
-        ("No me llamo Pedro", "es", None, None),
-        ("Je vis dans un petit appartement", "fr", None, None),
-        ("Unser Hund ist nicht gestorben", "de", None, None),
-        ("Unser Hund ist fast gestorben", "de", None, None),
-        ("I live in fear", "en", None, None),
-        ("the town where I live in winter", "en", None, None),
-    ],
-)
-def test_the_slot_of_a_clause(clause, language, attribute, value):
-    slot = parse_slot(clause, "Alice", language)
-    assert (slot and slot.attribute, slot and slot.value) == (attribute, value)
-
-
 def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():
     pairs = [json.loads(line) for line in (Path(__file__).parent.parent / "pairs.jsonl").read_text().splitlines()]
     encoder = load("")
@@ -241,3 +203,52 @@ def test_a_value_of_another_slot_ends_however_it_is_written():
     teaching = columns("Alice teaches maths at Greenfield School.", "employer/teaching", "greenfield school", NOON)
     for quit, ends in (("Greenfield", True), ("Siemens", False)):
         assert implies_end(columns(f"Alice quit {quit}.", "former/employer", quit, NOON), teaching) == ends
+
+
+# Slots
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "language", "filled"),
+    [
+        ("The user lives in Porto.", "The user", "en", ("residence", "porto")),
+        ("Alice moved to Porto last month (April 2023).", "Alice", "und", ("residence", "porto")),
+        ("In March Alice moved to Porto.", "Alice", "en", ("residence", "porto")),
+        ("Alice's favourite colour is blue.", "Alice", "en", ("favourite/colour", "blue")),
+        ("The user's sister lives in Lyon.", "The user's sister", "en", ("residence", "lyon")),
+        ('The user: "Ich wohne in Leeds."', "The user", "de", ("residence", "leeds")),
+        ("I live in Leeds.", "The user", "und", ("residence", "leeds")),
+        ("The user is not allergic to shellfish.", "The user", "en", ("allergy/shellfish", "no")),
+        ("Marta is no longer allergic to nuts.", "Marta", "en", ("allergy/nut", "no")),
+        ("Marta doesn't have a nut allergy.", "Marta", "en", ("allergy/nut", "no")),
+        ("Marta hat keine Nussallergie.", "Marta", "de", ("allergy/nuss", "no")),
+        ("The user's sister lives in Lyon.", "The user", "en", None),
+        ("Tom lives in Rome.", "Alice", "en", None),
+        ("Alice lives in Leeds and works at Acme.", "Alice", "en", None),
+        ("Does Alice live in Leeds?", "Alice", "en", None),
+        ("爱丽丝住在里斯本。", "爱丽丝", "zh", None),
+        ("The meeting with Anna is at 4 pm", "Alice", "en", ("plan/meeting with anna", "4 pm")),
+        ("I have a meeting with Tom at 3 pm", "Alice", "en", ("plan/meeting with tom", "3 pm")),
+        ("Ich esse seit Januar kein Fleisch mehr", "Alice", "de", ("diet", "vegetarier")),
+        ("Seit drei Jahren wohne ich in Ulm", "Alice", "de", ("residence", "ulm")),
+        ("J'ai un chien", "Alice", "fr", ("pet/chien", "yes")),
+        ("Ya no me gusta el café", "Alice", "es", ("likes/café", "no")),
+        ("Unser Hund Bruno ist im Oktober gestorben", "Alice", "de", ("former/pet/hund", "")),
+        ("Im Oktober ist unser Hund Bruno gestorben", "Alice", "de", ("former/pet/hund", "")),
+        ("Unsere Katze ist letzte Woche verstorben", "Alice", "de", ("former/pet/katze", "")),
+        ("Meine Katze Mia starb im Mai", "Alice", "de", ("former/pet/katze", "")),
+        ("Trabajo en casa", "Alice", "es", None),
+        ("J'ai 30 minutes de retard", "Alice", "fr", None),
+        ("No me llamo Pedro", "Alice", "es", None),
+        ("Je vis dans un petit appartement", "Alice", "fr", None),
+        ("Unser Hund ist nicht gestorben", "Alice", "de", None),
+        ("Unser Hund ist fast gestorben", "Alice", "de", None),
+        ("I live in fear", "Alice", "en", None),
+        ("the town where I live in winter", "Alice", "en", None),
+    ],
+)
+def test_the_slot_of_a_sentence_is_of_its_own_subject_only(
+    text: str, subject: str, language: str, filled: tuple[str, str] | None
+) -> None:
+    slot = parse_slot(text, subject, language)
+    assert (slot and (slot.attribute, slot.value)) == filled

@@ -36,7 +36,7 @@ from memstore.strategies.buffers import (
     ToolCalls,
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
-from tests.unit.strategies import START, UUID, call, conversations, message, summaries
+from tests.unit.strategies import START, call, conversations, message, summaries
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
@@ -182,24 +182,6 @@ def test_an_old_call_is_told_with_tool_inputs_and_outcome() -> None:
     assert after.steps[0].saved > 50
 
 
-def test_a_number_that_is_rare_in_a_result_is_kept_and_one_that_is_met_by_chance_does_not_push_out_the_first() -> None:
-    said = [" ".join(["Nobody", *["knows"] * n, "why."]) for n in range(2, 26)]
-    page = "\n".join([*said[::2], "You get in with 4417.", *said[1::2]])
-    rows = "\n".join(["total 60", *(f"-rw-r--r-- app {n % 28} file-{n}" for n in range(60)), "9.1 GB"])
-    beside = "I would take number 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21 or 22."
-    found = [
-        message(1, "user", "Read it to nobody."),
-        message(2, "assistant", beside, tool_calls=[call(1), call(2)]),
-        message(3, "tool", page, tool_call_id="call_1"),
-        message(4, "tool", rows, tool_call_id="call_2"),
-        *(message(n, "user", "More.") for n in range(5, 20)),
-    ]
-    made = compress(view_of(split_turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=30, most=50)]).entries
-    (told,) = [entry.text for entry in made if isinstance(entry, Block)]
-    assert "You get in with 4417." in told
-    assert "total 60; -rw-r--r-- app 0 file-0; " in told
-
-
 @pytest.mark.parametrize("strategy", [SummaryBuffer(0.2, 0.15, 0.1), Threshold(0.6, 0.4, 0.3), Hierarchical(0.1)])
 @pytest.mark.parametrize("first", [[], [ToolCalls()], [GoalBatch()]])
 def test_what_is_told_of_many_turns_tells_calls_by_what_was_named_after_them(
@@ -283,26 +265,6 @@ def test_what_the_question_asks_for_stands_instead_of_what_is_recent() -> None:
     after = compress(view, [Semantic(recent=5)])
     assert list(after.entries) == [every[3], *every[-5:]]
     assert compress(replace(view, relevance={}), [Semantic(recent=5)]).entries == view.entries
-
-
-def test_the_oldest_turns_live_on_in_their_facts() -> None:
-    every, _ = split_turns(talk(150))
-    source = every[1].messages[0]
-    fact = Fact.model_construct(
-        type="statement", id=UUID(int=5), text="Ann is allergic to nuts.", sources=[source.id], occurred_at=START
-    )
-    after = compress(view_of(every, 1000, WordCounter(), facts=[fact]), [Hierarchical(recent=0.4, middle=20)])
-    assert isinstance(after.entries[0], Block)
-    assert after.entries[0].text.startswith("- Ann is allergic to nuts.")
-    assert [isinstance(entry, Block) for entry in after.entries][:3] == [True, True, False]
-
-
-def test_a_window_leaves_alone_what_another_strategy_has_told() -> None:
-    every, _ = split_turns(talk(90))
-    after = compress(view_of(every, 10_000, WordCounter()), [ToolCalls(), SlidingWindow(10)])
-    assert sum(isinstance(entry, Block) for entry in after.entries) > 10
-    after = compress(view_of(every, 10_000, WordCounter()), [SlidingWindow(10), ToolCalls()])
-    assert len(after.entries) == 10
 
 
 def test_a_strategy_that_takes_the_floor_is_refused() -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.models import Role, Tier
+from memstore.search.recall import best_by_words
+from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.store import postings
+from memstore.store.postings import IndexedChunk, Matches, Postings, Run
 from memstore.store.user_index import KERNEL, NEIGHBOURS, SESSION_GAP_HOURS, IndexCache, UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
@@ -37,23 +42,6 @@ def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_convers
     assert found[21] == [21], "facts are said by nobody"
 
 
-def test_chunks_of_a_message_are_neighbours() -> None:
-    some = arrays([Given(1, chunk_index=0), Given(1, chunk_index=1), Given(2)])
-    assert keys(some, some.neighbours[:, 1][1:4]) == [(UUID(int=1), 0), (UUID(int=1), 1), (UUID(int=2), 0)]
-
-
-@given(st.permutations(range(9)), st.lists(st.integers(0, 8), max_size=3))
-@settings(deadline=None)
-def test_who_stands_beside_whom_does_not_hang_on_the_order_in_which_they_came(
-    order: list[int], gaps: list[int]
-) -> None:
-    chunks = [Given(n, at=NOW + timedelta(hours=9 * sum(n > gap for gap in gaps))) for n in range(9)]
-    whole, mixed = arrays(chunks), arrays([chunks[n] for n in order])
-    for row, n in enumerate(order):
-        assert beside(mixed, row) == beside(whole, n)
-        assert all(row in mixed.neighbours[:, other] for other in mixed.neighbours[:, row] if other < 9), "mutual"
-
-
 def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question() -> None:
     draw = np.random.default_rng(3)
     vectors = draw.normal(size=(12, 8))
@@ -71,13 +59,6 @@ def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question(
         ]
         mean = np.sum(weighed, axis=0)
         assert found[n] == pytest.approx(mean @ query / np.linalg.norm(mean), abs=1e-6)
-
-
-def test_an_item_is_found_with_all_its_chunks() -> None:
-    some = arrays([Given(5, chunk_index=1), Given(4), Given(5, chunk_index=0), Given(6)])
-    rows = some.rows_of([UUID(int=5), UUID(int=77), UUID(int=2**127), UUID(int=4)])
-    assert keys(some, rows) == [(UUID(int=5), 1), (UUID(int=4), 0), (UUID(int=5), 0)]
-    assert not len(arrays([]).rows_of([UUID(int=5)]))
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.booleans())
@@ -141,3 +122,57 @@ def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> Non
     cache.put(OTHER, MODEL, large)
     assert cache.get(OTHER, MODEL) is large
     assert cache.get(USER, MODEL) is None
+
+
+# Postings: packed and found again, and scored as the chunks themselves would be
+
+
+TERMS = st.sampled_from([-(2**63), -5, -1, 0, 1, 7, 2**40, 2**63 - 1])
+UNITS = st.lists(st.dictionaries(TERMS, st.integers(1, 32_767), max_size=6), max_size=12)
+
+
+def run(chunks: list[dict[int, int]]) -> Run:
+    return Run(7, [IndexedChunk(8 + 3 * n, sum(one.values()), [*one], [*one.values()]) for n, one in enumerate(chunks)])
+
+
+@given(UNITS)
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
+def test_what_is_packed_is_found_again(chunks: list[dict[int, int]]) -> None:
+    rows = postings.pack(run(chunks))
+    expected: dict[int, dict[int, int]] = {}
+    for n, one in enumerate(chunks):
+        for term, count in one.items():
+            expected.setdefault(term, {})[8 + 3 * n] = count
+    found = {}
+    for row in rows:
+        chunks_of_term = np.frombuffer(row["chunks"], postings.POSTING)  # type: ignore[call-overload]
+        assert row["holding"] == len(chunks_of_term)
+        assert row["first"] == 8
+        found[row["term"]] = dict(zip(chunks_of_term["number"].tolist(), chunks_of_term["count"].tolist(), strict=True))
+    assert found == expected
+    assert len(rows) == len(expected), "a row for each term"
+
+
+@given(UNITS.filter(any), st.integers(1, 20))
+def test_the_best_are_those_with_the_highest_bm25(chunks: list[dict[int, int]], more: int) -> None:
+    lengths = [sum(one.values()) for one in chunks]
+    corpus = Corpus(len(chunks) + more, sum(lengths) + 1)
+    terms = [*dict.fromkeys(term for one in chunks for term in one)][:5]
+    holding = Counter(term for one in chunks for term in one)
+    scores = np.zeros(len(chunks))
+    found = {}
+    for term in terms:
+        rows = np.array([n for n, one in enumerate(chunks) if term in one])
+        counts = np.array([chunks[row][term] for row in rows], dtype=np.float64)
+        own = np.array([lengths[row] for row in rows], dtype=np.float64)
+        scores[rows] += idf(holding[term], corpus.chunks) * saturate(counts, own, corpus.mean_length, B)
+        found[term] = Postings(rows, counts, own)
+    numbers = best_by_words(Matches({term: holding[term] for term in terms}, found), corpus)
+    assert sorted(numbers) == np.flatnonzero(scores).tolist()
+    assert scores[numbers] == pytest.approx(np.sort(scores[scores > 0])[::-1])
+
+
+def test_terms_that_say_little_are_not_read() -> None:
+    """What nearly every chunk has neither chooses nor costs; of a question of such words alone the rarest is read."""
+    assert postings._select_rarest({1: 900, 2: 5, 3: 40, 4: 0}, 100) == [4, 2, 3]
+    assert postings._select_rarest({1: 900, 2: 800}, 100) == [2]
