@@ -1,18 +1,25 @@
-"""Hits that hold no longer: messages whose facts were superseded or taken back say what holds now. Pure."""
+"""Hits that hold no longer say what holds now. Pure.
+
+They are messages whose facts were superseded or taken back, answers to these, and all that was said earlier of the same
+subject with the words of a value that has ended.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memstore.models import FactStep, Hit, Role, SaidFact
+from memstore.models import FactStep, Hit, Role, SaidFact, Tier
 from memstore.text import format_day
 
 TOLD = 2  # of the facts that hold in place of what a message says, the latest
+FORMER = "former/"  # an attribute of what has ended
+LONG = 5  # letters of a word that may have another ending
 
+_WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -27,22 +34,97 @@ def asks_what_holds(question: str) -> bool:
     return _PAST.search(question) is None
 
 
+@dataclass(frozen=True, slots=True)
+class EndedValue:
+    """A value of a subject that no longer holds, and the fact that holds `now`.
+
+    A text has it where at `least` so many of its words are found, and none of the `others`, the names of what holds.
+    """
+
+    subject: str
+    words: Sequence[re.Pattern[str]]
+    least: int
+    others: Sequence[re.Pattern[str]]
+    now: FactStep
+
+    def is_in(self, hit: Hit) -> bool:
+        """Whether a hit was said before the change, about the subject, and has the value."""
+        if hit.occurred_at >= self.now.at or not self._is_about(hit):
+            return False
+        if sum(word.search(hit.text) is not None for word in self.words) < self.least:
+            return False
+        return not any(word.search(hit.text) for word in self.others)
+
+    def _is_about(self, hit: Hit) -> bool:
+        if hit.tier == Tier.FACTS:
+            return hit.text.startswith(f"{self.subject} ")
+        owner = self.subject.partition("'s ")[0].casefold()
+        is_thing = self.subject[:1].islower()  # everybody speaks of "the app"
+        named = is_thing or owner in (f"{hit.speaker}".casefold(), "the user") or owner in hit.text.casefold()
+        return named or hit.role != Role.USER
+
+
+def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
+    """Return the values of these facts that ended: another one took their place, or the facts say that they ended."""
+    by_id = {one.fact_id: one for one in steps}
+    ended = []
+    for fact in (by_id[id] for id in first if id in by_id):
+        now = _last(fact, by_id)
+        if now is None or now.is_taken_back or (now is fact and not _is_former(fact)) or _root(fact) != _root(now):
+            continue
+        value = _words(_value(fact))
+        new = [] if _is_former(now) else _words(_value(now) or now.text)
+        if fresh := set(value).difference(_words(fact.subject), new):
+            names = sorted(fresh & _names(fact.text))
+            least = (len(names) + 1) // 2 if names else len(value)
+            others = sorted(set(new).difference(value) & _names(now.text))
+            patterns = [*map(_pattern, names or value)], least, [*map(_pattern, others)]
+            ended.append(EndedValue(fact.subject, *patterns, now))
+    return ended
+
+
+def _words(text: str) -> list[str]:
+    return list(dict.fromkeys(_WORD.findall(text.casefold())))
+
+
+def _names(text: str) -> set[str]:
+    """Return the words with a capital within a text, in small letters."""
+    return {word.casefold() for word in _WORD.findall(text)[1:] if word != word.lower()}
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """Return what finds a word, a long one with another ending too."""
+    stem = rf"{re.escape(word[:-2])}\w{{1,4}}" if len(word) > LONG and word.isalpha() else rf"{re.escape(word)}s?"
+    return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
+
+
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
     by_id = {one.fact_id: one for one in steps}
     last: dict[UUID, dict[UUID, FactStep]] = {}
     for one in said:
-        seen, end = {one.fact_id}, by_id.get(one.fact_id)
-        while end is not None and end.next_id in by_id and end.next_id not in seen:
-            end = by_id[end.next_id]
-            seen.add(end.fact_id)
-        if end is not None and end.next_id is None and (end.fact_id != one.fact_id or end.is_taken_back):
+        end = _last(by_id[one.fact_id], by_id) if one.fact_id in by_id else None
+        if end is not None and (end.fact_id != one.fact_id or end.is_taken_back):
             last.setdefault(one.message_id, {})[end.fact_id] = end
     return {id: sorted(ends.values(), key=lambda end: (end.at, end.fact_id), reverse=True) for id, ends in last.items()}
 
 
+def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
+    """Return the fact that took the place of this one in the end; None where that is gone."""
+    seen = {fact.fact_id}
+    while fact.next_id in by_id and fact.next_id not in seen:
+        fact = by_id[fact.next_id]
+        seen.add(fact.fact_id)
+    return fact if fact.next_id is None else None
+
+
 def mark_replaced(
-    hits: Sequence[Hit], facts: Sequence[Hit], replaced: Mapping[UUID, Sequence[FactStep]], *, behind: bool
+    hits: Sequence[Hit],
+    facts: Sequence[Hit],
+    replaced: Mapping[UUID, Sequence[FactStep]],
+    ended: Sequence[EndedValue],
+    *,
+    behind: bool,
 ) -> list[Hit]:
     """Return hits, the best first, where those whose fact does not hold say what does.
 
@@ -58,18 +140,46 @@ def mark_replaced(
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
         if now := [one for one in told if hit.occurred_at < one.at][:TOLD]:
             most = max(scores.get(one.fact_id, hit.score) for one in now) if behind else math.inf
-            hit = _rank_behind(hit, most, "; ".join(map(_tell, now)), *(one.fact_id for one in now))
+            hit = _mark(_rank_behind(hit, most), now)
         marked.append(hit)
-    return sorted(marked, key=lambda hit: -hit.score)
+    return mark_values(sorted(marked, key=lambda hit: -hit.score), ended)
+
+
+def mark_values(hits: Iterable[Hit], ended: Sequence[EndedValue]) -> list[Hit]:
+    """Return hits, where those that have a value that has ended, and no mark yet, say what holds."""
+    marked = []
+    for hit in hits:
+        now = {} if hit.later else {value.now.fact_id: value.now for value in ended if value.is_in(hit)}
+        latest = sorted(now.values(), key=lambda one: (one.at, one.fact_id), reverse=True)[:TOLD]
+        marked.append(_mark(hit, latest) if latest else hit)
+    return marked
 
 
 def _tell(now: FactStep) -> str:
-    text = " ".join((now.text or "").split()).rstrip(".")
+    text = " ".join(now.text.split()).rstrip(".")
     return f"{'taken back: ' if now.is_taken_back else ''}{text}, {format_day(now.at)}"
 
 
-def _rank_behind(hit: Hit, score: float, later: str, *ids: UUID) -> Hit:
-    """Return a hit that is outdated, with its mark and the source of that, and at most this score."""
+def _mark(hit: Hit, now: Sequence[FactStep]) -> Hit:
+    return replace(hit, later="; ".join(map(_tell, now)), later_ids=tuple(one.fact_id for one in now))
+
+
+def _rank_behind(hit: Hit, score: float) -> Hit:
+    """Return a hit that is outdated, with at most this score."""
     less = min(0.0, score - 1e-6 - hit.score)
     parts = {**hit.parts, "superseded": round(less, 6)} if less else hit.parts
-    return replace(hit, score=round(hit.score + less, 6), parts=parts, later=later, later_ids=ids)
+    return replace(hit, score=round(hit.score + less, 6), parts=parts)
+
+
+def _value(fact: FactStep) -> str:
+    """Return what a fact says of its subject in a few words: the value, or what is yes or no."""
+    value = fact.value or ""
+    return (fact.attribute or "").rpartition("/")[2] if value in ("yes", "no") else value
+
+
+def _is_former(fact: FactStep) -> bool:
+    return (fact.attribute or "").startswith(FORMER)
+
+
+def _root(fact: FactStep) -> str:
+    return (fact.attribute or "").removeprefix(FORMER).partition("/")[0]

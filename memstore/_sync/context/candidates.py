@@ -18,7 +18,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
-from memstore.context.outdated import asks_what_holds, last_of_each, mark_replaced
+from memstore.context.outdated import asks_what_holds, ended_values, last_of_each, mark_replaced, mark_values
 from memstore.context.utterances import (
     LONGEST as LONGEST_LEANING,
     answers,
@@ -292,7 +292,8 @@ def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    hits, outdated = _mark_outdated(tx, query, resolved, facts, hits, texts, said_facts)
+    offered = [one.chunk.item_id for one in chosen[0]]
+    facts, hits, outdated = _mark_outdated(tx, query, resolved, facts, hits, texts, said_facts, offered)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
     hits, leads, empty = _complete(hits, said_before, tx, resolved)
@@ -323,21 +324,29 @@ def _mark_outdated(
     hits: list[Hit],
     texts: Mapping[UUID, ItemText],
     said_facts: Sequence[SaidFact],
-) -> tuple[list[Hit], list[Hit]]:
-    """Return the hits, with a mark where they hold no longer, and those that are left out for it."""
+    offered: Sequence[UUID],
+) -> tuple[list[Hit], list[Hit], list[Hit]]:
+    """Return facts and hits, with a mark where they hold no longer, and the hits that are left out for it.
+
+    `offered` are the facts that were found, those that no longer hold among them.
+    """
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     over = {one.fact_id for one in said_facts if not one.holds}
-    replaced = last_of_each(said_facts, fact_history.successors(tx, over, as_of) if over else ())
+    first = list(dict.fromkeys([*offered, *over]))
+    steps = fact_history.successors(tx, first, as_of) if first else []
+    replaced, ended = last_of_each(said_facts, steps), ended_values(first, steps)
     if visibility.is_active:
-        seen = set(visibility.fact_ids(tx, [one.fact_id for ends in replaced.values() for one in ends]))
+        ends = [one.fact_id for ends in replaced.values() for one in ends] + [one.now.fact_id for one in ended]
+        seen = set(visibility.fact_ids(tx, list(dict.fromkeys(ends))))
         shown = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
         replaced = {id: ends for id, ends in shown.items() if ends}
+        ended = [one for one in ended if one.now.fact_id in seen]
     outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
     if resolved.budget < TIGHT:  # a question about a time asks for what held then
         holding = {one.message_id for one in said_facts if one.holds}
         outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
-    hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
-    return hits, outdated
+    hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, ended, behind=asks)
+    return mark_values(facts, ended), hits, outdated
 
 
 def _may_lean(chunk: Chunk) -> bool:

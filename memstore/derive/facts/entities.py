@@ -194,6 +194,11 @@ def may_mean(known: str, subject: str, text: str) -> bool:
     )
 
 
+def is_thing(subject: str) -> bool:
+    """Whether a subject is something of somebody's, such as "Ada's team", and neither kin nor an animal."""
+    return _kinship(subject) not in ("", *KIN, *PARTNERS)
+
+
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return the match of "my name is …"; its first group is the name."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)

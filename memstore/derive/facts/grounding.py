@@ -57,6 +57,7 @@ _CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b",
 _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
+    r"|died|dead\b|death|gestorben|verstorben"
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
     re.IGNORECASE,
@@ -230,10 +231,12 @@ def find_doubt(
     trusted: Collection[str],
     *,
     has_slot: bool,
+    replaced: str = "",
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
-    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact.
+    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `replaced`
+    the text of known facts that the fact ends.
     """
     first = next(_tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -252,11 +255,27 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    if has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted)):
+    denies = has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted))
+    if denies and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
     return None
+
+
+def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
+    """Whether a sentence denies what it ends, and nothing else, and its quote says what is so instead.
+
+    "It is Marcus now, no longer Bea" denies only what was known, if that was Bea.
+    """
+    known = [_plain(word) for word in content_words(replaced)]
+    clauses = [clause for clause in _CLAUSE.split(text) if clause]
+    denied = {word for clause in clauses if is_denied(clause) for word in content_words(clause)} - _HOLLOW - {NOT}
+    new = [word for clause in clauses if not is_denied(clause) for word in content_words(clause)]
+    new = [word for word in new if not any(_is_akin(each, word) for each in known)]
+    known += [_plain(word) for word in content_words(subject)]
+    is_known = all(any(_is_akin(each, word) for each in known) for word in denied)
+    return is_known and shares_word(" ".join(new), quote, subject)
 
 
 def _numbers(text: str) -> set[str]:
@@ -355,18 +374,19 @@ _TIME = re.compile(
 
 
 def may_end(
-    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str
+    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
     A fact that protects somebody ends by two of these, and by a denial only if the `basis` denies, not the model alone.
-    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
+    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other facts end by the
+    words of `more` as well: the value, and what else ends.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    words = " ".join([text, *(span.text for span in spans)])
-    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
+    words = " ".join([text, *(span.text for span in spans), "" if guards else more])
+    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
@@ -430,6 +450,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
             for word in re.findall(r"\w+", text)
             for name in named
         )
+    if re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE):  # "He died", of a cat of theirs
+        return False
     return not speaks_of_self and any(word in _THIRD_KEYS for word in words[:2])
 
 

@@ -26,6 +26,7 @@ from memstore.derive.facts.entities import (
     choose_known,
     find_introduction,
     find_user_name,
+    is_thing,
     may_mean,
     name_user,
     owner_of,
@@ -257,8 +258,18 @@ class Inquiry:
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
             subject = name_user(_tidy(fact.subject), user)
-            has_slot = bool(fact.attribute or fact.ends)
-            doubt = find_doubt(fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot)
+            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
+            replaced = " ".join(one.fact.text for one in named if one and one.fact.type != "constraint")
+            doubt = find_doubt(
+                fact.text,
+                subject,
+                spans,
+                talk,
+                background,
+                self.trusted,
+                has_slot=bool(fact.attribute or fact.ends),
+                replaced=replaced,
+            )
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
@@ -270,8 +281,12 @@ class Inquiry:
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             slot = draft.slot.attribute if draft.slot else attribute
-            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user, basis)]
+            ends: list[UUID] = []
+            more = value or ""
+            for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):  # surest first
+                if self._may_end(one, draft, slot, spans, user, basis, more):
+                    ends.append(one.fact.id)
+                    more = f"{more} {one.fact.text}"
             findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
@@ -290,17 +305,25 @@ class Inquiry:
                     break
 
     def _may_end(
-        self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
+        self,
+        one: RememberedFact,
+        new: FactDraft,
+        slot: str | None,
+        spans: Sequence[Span],
+        user: str,
+        basis: str,
+        more: str,
     ) -> bool:
         """Whether a fact may end a known one: it was said earlier, not by another speaker, and concerns the same."""
         known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
         own = [span for span in spans if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in own}
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
-        if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
+        is_common = known.subject == new.subject and is_thing(known.subject) and known.type != "constraint"
+        if one.last_said >= spans[0].passage.said or (owner_of(known.subject) in others and not is_common):
             return False
         is_meant = may_mean(known.subject, new.subject, new.text)
-        return is_meant and may_end(known, new.subject, slot, new.text, own, basis)
+        return is_meant and may_end(known, new.subject, slot, new.text, own, basis, more)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
