@@ -6,9 +6,8 @@ subject with the words of a value that has ended.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -38,7 +37,8 @@ def asks_what_holds(question: str) -> bool:
 class EndedValue:
     """A value of a subject that no longer holds, and the fact that holds `now`.
 
-    A text has it where at `least` so many of its words are found, and none of the `others`, the names of what holds.
+    A text has it where at `least` so many of its words are found, and none of the `others`, the names of what holds: a
+    sentence with both says which is which. A summary may have them in two sentences.
     """
 
     subject: str
@@ -53,7 +53,7 @@ class EndedValue:
             return False
         if sum(word.search(hit.text) is not None for word in self.words) < self.least:
             return False
-        return not any(word.search(hit.text) for word in self.others)
+        return hit.tier == Tier.SUMMARIES or not any(word.search(hit.text) for word in self.others)
 
     def _is_about(self, hit: Hit) -> bool:
         if hit.tier == Tier.FACTS:
@@ -62,6 +62,50 @@ class EndedValue:
         is_thing = self.subject[:1].islower()  # everybody speaks of "the app"
         named = is_thing or owner in (f"{hit.speaker}".casefold(), "the user") or owner in hit.text.casefold()
         return named or hit.role != Role.USER
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The facts that hold in place of those that messages say, by a message's id, and the values that have ended."""
+
+    replaced: Mapping[UUID, Sequence[FactStep]]
+    ended: Sequence[EndedValue]
+
+    @classmethod
+    def of(cls, said: Iterable[SaidFact], found: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
+        """Return the changes of facts that messages say, and of those that were found; `steps` begin with all these."""
+        return cls(last_of_each(said, steps), ended_values(found, steps))
+
+    @property
+    def facts(self) -> set[UUID]:
+        """The facts that hold."""
+        replacing = {one.fact_id for ends in self.replaced.values() for one in ends}
+        return replacing | {one.now.fact_id for one in self.ended}
+
+    def restrict(self, facts: Collection[UUID]) -> Changes:
+        """Return the changes to these facts alone."""
+        shown = {id: [one for one in ends if one.fact_id in facts] for id, ends in self.replaced.items()}
+        ended = [one for one in self.ended if one.now.fact_id in facts]
+        return Changes({id: ends for id, ends in shown.items() if ends}, ended)
+
+    def leaves_out(self, hit: Hit, is_outdated: bool, holding: Collection[UUID], *, asks: bool, tight: bool) -> bool:
+        """Whether a hit is left out: a summary, since messages say the rest too; where it is tight what holds no more.
+
+        Messages that are `holding` say what holds too, and a question about a time asks for what held then.
+        """
+        if hit.tier == Tier.SUMMARIES:
+            return asks and (is_outdated or any(value.is_in(hit) for value in self.ended))
+        return tight and hit.id in self.replaced and hit.id not in holding and not hit.parts.get("date")
+
+    def mark(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Return hits, where those that do not hold, and have no mark yet, say what does."""
+        return [hit if hit.later else _mark(hit, self._now(hit)) for hit in hits]
+
+    def _now(self, hit: Hit) -> Sequence[FactStep]:
+        if now := self.replaced.get(hit.id):
+            return now
+        ended = {value.now.fact_id: value.now for value in self.ended if value.is_in(hit)}
+        return sorted(ended.values(), key=lambda one: (one.at, one.fact_id), reverse=True)
 
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
@@ -98,6 +142,12 @@ def _pattern(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
 
 
+def end_step(fact: Hit, subject: str, attribute: str | None, value: str | None) -> FactStep | None:
+    """Return a fact that says that something ended as its own last step; None for others."""
+    step = FactStep(fact.id, None, subject, attribute, value, fact.text, fact.occurred_at, is_taken_back=False)
+    return step if _is_former(step) else None
+
+
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
     by_id = {one.fact_id: one for one in steps}
@@ -112,47 +162,34 @@ def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UU
 def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
     """Return the fact that took the place of this one in the end; None where that is gone."""
     seen = {fact.fact_id}
-    while fact.next_id in by_id and fact.next_id not in seen:
+    while fact.next_id is not None:
+        if fact.next_id not in by_id or fact.next_id in seen:
+            return None
         fact = by_id[fact.next_id]
         seen.add(fact.fact_id)
-    return fact if fact.next_id is None else None
+    return fact
 
 
-def mark_replaced(
-    hits: Sequence[Hit],
-    facts: Sequence[Hit],
-    replaced: Mapping[UUID, Sequence[FactStep]],
-    ended: Sequence[EndedValue],
-    *,
-    behind: bool,
-) -> list[Hit]:
-    """Return hits, the best first, where those whose fact does not hold say what does.
+def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, behind: bool) -> list[Hit]:
+    """Return hits, the best first, where those that do not hold say what does.
 
-    They rank `behind` that where the question is what holds: another one may ask for just what they say.
+    Those whose fact was replaced rank `behind` that where the question is what holds: another one may ask for just what
+    they say.
     """
     said = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(said.get(one, 0.0) for one in fact.sources)]) for fact in facts}
+    replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []
     for hit in hits:
         told = replaced.get(hit.id, ())
         if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
-        if now := [one for one in told if hit.occurred_at < one.at][:TOLD]:
-            most = max(scores.get(one.fact_id, hit.score) for one in now) if behind else math.inf
-            hit = _mark(_rank_behind(hit, most), now)
-        marked.append(hit)
-    return mark_values(sorted(marked, key=lambda hit: -hit.score), ended)
-
-
-def mark_values(hits: Iterable[Hit], ended: Sequence[EndedValue]) -> list[Hit]:
-    """Return hits, where those that have a value that has ended, and no mark yet, say what holds."""
-    marked = []
-    for hit in hits:
-        now = {} if hit.later else {value.now.fact_id: value.now for value in ended if value.is_in(hit)}
-        latest = sorted(now.values(), key=lambda one: (one.at, one.fact_id), reverse=True)[:TOLD]
-        marked.append(_mark(hit, latest) if latest else hit)
-    return marked
+        outdated = _mark(hit, told)
+        if behind and outdated.later:
+            outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))
+        marked.append(outdated)
+    return changes.mark(sorted(marked, key=lambda hit: -hit.score))
 
 
 def _tell(now: FactStep) -> str:
@@ -160,8 +197,11 @@ def _tell(now: FactStep) -> str:
     return f"{'taken back: ' if now.is_taken_back else ''}{text}, {format_day(now.at)}"
 
 
-def _mark(hit: Hit, now: Sequence[FactStep]) -> Hit:
-    return replace(hit, later="; ".join(map(_tell, now)), later_ids=tuple(one.fact_id for one in now))
+def _mark(hit: Hit, now: Iterable[FactStep]) -> Hit:
+    """Return a hit with the latest of these facts that were said after it."""
+    if later := [one for one in now if hit.occurred_at < one.at][:TOLD]:
+        return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(one.fact_id for one in later))
+    return hit
 
 
 def _rank_behind(hit: Hit, score: float) -> Hit:

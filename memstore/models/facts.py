@@ -141,7 +141,7 @@ class SaidFact:
 
 @dataclass(frozen=True, slots=True)
 class FactStep:
-    """A fact as it was said `at` a time, and what took its place, or that it was taken back then."""
+    """A fact, the one that took its place, and when it was first said, or else taken back."""
 
     fact_id: UUID
     next_id: UUID | None

@@ -57,9 +57,8 @@ _CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b",
 _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
-    r"|died|dead\b|death|gestorben|verstorben"
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
-    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
+    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
 _HOLLOW = word_set("any anymore more longer mehr plus yet noch even all after either again wieder please bitte no nein")
@@ -264,18 +263,15 @@ def find_doubt(
 
 
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
-    """Whether a sentence denies what it ends, and nothing else, and its quote says what is so instead.
-
-    "It is Marcus now, no longer Bea" denies only what was known, if that was Bea.
-    """
-    known = [_plain(word) for word in content_words(replaced)]
-    clauses = [clause for clause in _CLAUSE.split(text) if clause]
-    denied = {word for clause in clauses if is_denied(clause) for word in content_words(clause)} - _HOLLOW - {NOT}
-    new = [word for clause in clauses if not is_denied(clause) for word in content_words(clause)]
-    new = [word for word in new if not any(_is_akin(each, word) for each in known)]
-    known += [_plain(word) for word in content_words(subject)]
-    is_known = all(any(_is_akin(each, word) for each in known) for word in denied)
-    return is_known and shares_word(" ".join(new), quote, subject)
+    """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
+    known, new = [_plain(word) for word in content_words(f"{replaced} {subject}")], []
+    for clause in _CLAUSE.split(text):
+        words = [word for word in content_words(clause) if word not in _HOLLOW and word != NOT]
+        words = [word for word in words if not any(_is_akin(each, word) for each in known)]
+        if words and is_denied(clause):
+            return False
+        new += words
+    return shares_word(" ".join(new), quote, subject)
 
 
 def _numbers(text: str) -> set[str]:
@@ -361,18 +357,6 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
 
 
-def names_time(basis: str) -> bool:
-    """Whether the basis of a fact names a time or a duration."""
-    return _TIME.search(basis) is not None
-
-
-_TIME = re.compile(
-    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
-    r"|mois\b|demain|hasta|semana|meses|mañana)",
-    re.IGNORECASE,
-)
-
-
 def may_end(
     known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
 ) -> bool:
@@ -450,9 +434,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
             for word in re.findall(r"\w+", text)
             for name in named
         )
-    if re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE):  # "He died", of a cat of theirs
-        return False
-    return not speaks_of_self and any(word in _THIRD_KEYS for word in words[:2])
+    of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)  # "He died", of their cat
+    return not (speaks_of_self or of_theirs) and any(word in _THIRD_KEYS for word in words[:2])
 
 
 _FIRST_KEYS = frozenset(_MARKS.sub("", word) for word in _FIRST)
