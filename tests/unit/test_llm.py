@@ -486,8 +486,10 @@ def test_what_ends_shares_a_word_with_the_value_or_with_what_ends_besides() -> N
 )
 def test_everybody_ends_what_is_said_of_a_thing_and_nobody_another_s_kin(subject: str, type: str, ended: bool) -> None:
     talk = [message(1, "user", "Hi", "Bob"), message(2, "user", "We deploy by Argo now", "Alice")]
-    known = remembered(f"{subject} deploys by hand.", subject=subject, speaker="Bob", type=type)
-    new = fact(f"{subject} deploys by Argo.", (2, "We deploy by Argo now"), subject=subject, ends=["k1"])
+    known = remembered(f"{subject} deploys by hand.", subject=subject, speaker="Bob", type=type, attribute="rule")
+    new = fact(
+        f"{subject} deploys by Argo.", (2, "We deploy by Argo now"), attribute="rule", subject=subject, ends=["k1"]
+    )
     (made,) = found(talk, new, known=[known])
     assert bool(made.ends) is ended
 
