@@ -1,18 +1,24 @@
-"""Hits that hold no longer: messages whose facts were superseded or taken back say what holds now. Pure."""
+"""Hits that hold no longer say what holds now. Pure.
+
+They are messages whose facts were superseded or taken back, answers to these, and all that was said earlier of the same
+subject with the words of a value that has ended.
+"""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memstore.models import FactStep, Hit, Role, SaidFact
+from memstore.models import FactStep, Hit, Role, SaidFact, Tier
 from memstore.text import format_day
 
 TOLD = 2  # of the facts that hold in place of what a message says, the latest
+FORMER = "former/"  # an attribute of what has ended
+LONG = 5  # letters of a word that may have another ending
 
+_WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -27,49 +33,193 @@ def asks_what_holds(question: str) -> bool:
     return _PAST.search(question) is None
 
 
+@dataclass(frozen=True, slots=True)
+class EndedValue:
+    """A value of a subject that no longer holds, and the fact that holds `now`.
+
+    A text has it where at `least` so many of its words are found, and none of the `others`, the names of what holds: a
+    sentence with both says which is which. A summary may have them in two sentences.
+    """
+
+    subject: str
+    words: Sequence[re.Pattern[str]]
+    least: int
+    others: Sequence[re.Pattern[str]]
+    now: FactStep
+
+    def is_in(self, hit: Hit) -> bool:
+        """Whether a hit was said before the change, about the subject, and has the value."""
+        if hit.occurred_at >= self.now.at or not self._is_about(hit):
+            return False
+        if sum(word.search(hit.text) is not None for word in self.words) < self.least:
+            return False
+        return hit.tier == Tier.SUMMARIES or not any(word.search(hit.text) for word in self.others)
+
+    def _is_about(self, hit: Hit) -> bool:
+        if hit.tier == Tier.FACTS:
+            return hit.text.startswith(f"{self.subject} ")
+        owner = self.subject.partition("'s ")[0].casefold()
+        is_thing = self.subject[:1].islower()  # everybody speaks of "the app"
+        named = is_thing or owner in (f"{hit.speaker}".casefold(), "the user") or owner in hit.text.casefold()
+        return named or hit.role != Role.USER
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The facts that hold in place of those that messages say, by a message's id, and the values that have ended."""
+
+    replaced: Mapping[UUID, Sequence[FactStep]]
+    ended: Sequence[EndedValue]
+
+    @classmethod
+    def of(cls, said: Iterable[SaidFact], found: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
+        """Return the changes of facts that messages say, and of those that were found; `steps` begin with all these."""
+        return cls(last_of_each(said, steps), ended_values(found, steps))
+
+    @property
+    def facts(self) -> set[UUID]:
+        """The facts that hold."""
+        replacing = {one.fact_id for ends in self.replaced.values() for one in ends}
+        return replacing | {one.now.fact_id for one in self.ended}
+
+    def restrict(self, facts: Collection[UUID]) -> Changes:
+        """Return the changes to these facts alone."""
+        shown = {id: [one for one in ends if one.fact_id in facts] for id, ends in self.replaced.items()}
+        ended = [one for one in self.ended if one.now.fact_id in facts]
+        return Changes({id: ends for id, ends in shown.items() if ends}, ended)
+
+    def leaves_out(self, hit: Hit, is_outdated: bool, holding: Collection[UUID], *, asks: bool, tight: bool) -> bool:
+        """Whether a hit is left out: a summary, since messages say the rest too; where it is tight what holds no more.
+
+        Messages that are `holding` say what holds too, and a question about a time asks for what held then.
+        """
+        if hit.tier == Tier.SUMMARIES:
+            return asks and (is_outdated or any(value.is_in(hit) for value in self.ended))
+        return tight and hit.id in self.replaced and hit.id not in holding and not hit.parts.get("date")
+
+    def mark(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Return hits, where those that do not hold, and have no mark yet, say what does."""
+        return [hit if hit.later else _mark(hit, self._now(hit)) for hit in hits]
+
+    def _now(self, hit: Hit) -> Sequence[FactStep]:
+        if now := self.replaced.get(hit.id):
+            return now
+        ended = {value.now.fact_id: value.now for value in self.ended if value.is_in(hit)}
+        return sorted(ended.values(), key=lambda one: (one.at, one.fact_id), reverse=True)
+
+
+def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
+    """Return the values of these facts that ended: another one took their place, or the facts say that they ended."""
+    by_id = {one.fact_id: one for one in steps}
+    ended = []
+    for fact in (by_id[id] for id in first if id in by_id):
+        now = _last(fact, by_id)
+        if now is None or now.is_taken_back or (now is fact and not _is_former(fact)) or _root(fact) != _root(now):
+            continue
+        value = _words(_value(fact))
+        new = [] if _is_former(now) else _words(_value(now) or now.text)
+        if fresh := set(value).difference(_words(fact.subject), new):
+            names = sorted(fresh & _names(fact.text))
+            least = (len(names) + 1) // 2 if names else len(value)
+            others = sorted(set(new).difference(value) & _names(now.text))
+            patterns = [*map(_pattern, names or value)], least, [*map(_pattern, others)]
+            ended.append(EndedValue(fact.subject, *patterns, now))
+    return ended
+
+
+def _words(text: str) -> list[str]:
+    return list(dict.fromkeys(_WORD.findall(text.casefold())))
+
+
+def _names(text: str) -> set[str]:
+    """Return the words with a capital within a text, in small letters."""
+    return {word.casefold() for word in _WORD.findall(text)[1:] if word != word.lower()}
+
+
+def _pattern(word: str) -> re.Pattern[str]:
+    """Return what finds a word, a long one with another ending too."""
+    stem = rf"{re.escape(word[:-2])}\w{{1,4}}" if len(word) > LONG and word.isalpha() else rf"{re.escape(word)}s?"
+    return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
+
+
+def end_step(fact: Hit, subject: str, attribute: str | None, value: str | None) -> FactStep | None:
+    """Return a fact that says that something ended as its own last step; None for others."""
+    step = FactStep(fact.id, None, subject, attribute, value, fact.text, fact.occurred_at, is_taken_back=False)
+    return step if _is_former(step) else None
+
+
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
     by_id = {one.fact_id: one for one in steps}
     last: dict[UUID, dict[UUID, FactStep]] = {}
     for one in said:
-        seen, end = {one.fact_id}, by_id.get(one.fact_id)
-        while end is not None and end.next_id in by_id and end.next_id not in seen:
-            end = by_id[end.next_id]
-            seen.add(end.fact_id)
-        if end is not None and end.next_id is None and (end.fact_id != one.fact_id or end.is_taken_back):
+        end = _last(by_id[one.fact_id], by_id) if one.fact_id in by_id else None
+        if end is not None and (end.fact_id != one.fact_id or end.is_taken_back):
             last.setdefault(one.message_id, {})[end.fact_id] = end
     return {id: sorted(ends.values(), key=lambda end: (end.at, end.fact_id), reverse=True) for id, ends in last.items()}
 
 
-def mark_replaced(
-    hits: Sequence[Hit], facts: Sequence[Hit], replaced: Mapping[UUID, Sequence[FactStep]], *, behind: bool
-) -> list[Hit]:
-    """Return hits, the best first, where those whose fact does not hold say what does.
+def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
+    """Return the fact that took the place of this one in the end; None where that is gone."""
+    seen = {fact.fact_id}
+    while fact.next_id is not None:
+        if fact.next_id not in by_id or fact.next_id in seen:
+            return None
+        fact = by_id[fact.next_id]
+        seen.add(fact.fact_id)
+    return fact
 
-    They rank `behind` that where the question is what holds: another one may ask for just what they say.
+
+def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, behind: bool) -> list[Hit]:
+    """Return hits, the best first, where those that do not hold say what does.
+
+    Those whose fact was replaced rank `behind` that where the question is what holds: another one may ask for just what
+    they say.
     """
     said = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(said.get(one, 0.0) for one in fact.sources)]) for fact in facts}
+    replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []
     for hit in hits:
         told = replaced.get(hit.id, ())
         if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
-        if now := [one for one in told if hit.occurred_at < one.at][:TOLD]:
-            most = max(scores.get(one.fact_id, hit.score) for one in now) if behind else math.inf
-            hit = _rank_behind(hit, most, "; ".join(map(_tell, now)), *(one.fact_id for one in now))
-        marked.append(hit)
-    return sorted(marked, key=lambda hit: -hit.score)
+        outdated = _mark(hit, told)
+        if behind and outdated.later:
+            outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))
+        marked.append(outdated)
+    return changes.mark(sorted(marked, key=lambda hit: -hit.score))
 
 
 def _tell(now: FactStep) -> str:
-    text = " ".join((now.text or "").split()).rstrip(".")
+    text = " ".join(now.text.split()).rstrip(".")
     return f"{'taken back: ' if now.is_taken_back else ''}{text}, {format_day(now.at)}"
 
 
-def _rank_behind(hit: Hit, score: float, later: str, *ids: UUID) -> Hit:
-    """Return a hit that is outdated, with its mark and the source of that, and at most this score."""
+def _mark(hit: Hit, now: Iterable[FactStep]) -> Hit:
+    """Return a hit with the latest of these facts that were said after it."""
+    if later := [one for one in now if hit.occurred_at < one.at][:TOLD]:
+        return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(one.fact_id for one in later))
+    return hit
+
+
+def _rank_behind(hit: Hit, score: float) -> Hit:
+    """Return a hit that is outdated, with at most this score."""
     less = min(0.0, score - 1e-6 - hit.score)
     parts = {**hit.parts, "superseded": round(less, 6)} if less else hit.parts
-    return replace(hit, score=round(hit.score + less, 6), parts=parts, later=later, later_ids=ids)
+    return replace(hit, score=round(hit.score + less, 6), parts=parts)
+
+
+def _value(fact: FactStep) -> str:
+    """Return what a fact says of its subject in a few words: the value, or what is yes or no."""
+    value = fact.value or ""
+    return (fact.attribute or "").rpartition("/")[2] if value in ("yes", "no") else value
+
+
+def _is_former(fact: FactStep) -> bool:
+    return (fact.attribute or "").startswith(FORMER)
+
+
+def _root(fact: FactStep) -> str:
+    return (fact.attribute or "").removeprefix(FORMER).partition("/")[0]

@@ -377,13 +377,16 @@ def fact_line(fact: Hit) -> str:
     """Return a fact with the day on which it was said, its last day unless its text names it, and what followed."""
     last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
     until = f", until {last_day}" if last_day and last_day not in fact.text else ""
-    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until})"
+    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until}){_later(fact)}"
 
 
 def hit_line(hit: Hit) -> str:
     """Return a hit behind its speaker, and with what holds in its place."""
-    later = f" (later: {indent_further_lines(hit.later)})" if hit.later else ""
-    return f"{INDENT}{_speaker(hit)}: {indent_further_lines(hit.text)}{later}"
+    return f"{INDENT}{_speaker(hit)}: {indent_further_lines(hit.text)}{_later(hit)}"
+
+
+def _later(hit: Hit) -> str:
+    return f" (later: {indent_further_lines(hit.later)})" if hit.later else ""
 
 
 def _hit_lines(hits: Iterable[Hit]) -> list[str]:

@@ -141,14 +141,14 @@ class SaidFact:
 
 @dataclass(frozen=True, slots=True)
 class FactStep:
-    """A fact and what took its place, or when it was taken back.
-
-    One that nothing replaced has its text, and the time `at` which it was said.
-    """
+    """A fact, the one that took its place, and when it was first said, or else taken back."""
 
     fact_id: UUID
     next_id: UUID | None
-    text: str | None
+    subject: str
+    attribute: str | None
+    value: str | None
+    text: str
     at: datetime
     is_taken_back: bool
 

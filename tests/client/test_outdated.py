@@ -45,6 +45,52 @@ async def test_a_message_whose_fact_was_superseded_says_what_holds_and_ranks_beh
     assert (replay.exact, replay.messages) == (True, context.messages)
 
 
+async def test_all_that_states_a_value_that_has_ended_says_what_holds(store: AsyncMemoryStore) -> None:
+    """Also what is no source of the fact: a passing mention, an answer, words before a fact that only tells the end."""
+    before = ["I live in Leeds.", "The trams in Leeds are slow, aren't they?", "Is York nice?"]
+    talk = await told(store, before, ["The bus to Leeds was late.", "I live in Porto."])
+    bob = {"role": "user", "name": "Bob", "content": "Leeds has trams?", "occurred_at": SPRING}
+    answer = {"role": "assistant", "content": "Leeds has no trams.", "occurred_at": SPRING}
+    both = {"role": "user", "name": "Alice", "content": "Porto is warmer than Leeds.", "occurred_at": SPRING}
+    await talk.user.conversation("more").add_many([answer, bob, both])
+    await store.derive()
+    context = await talk.context("In which city does Alice live?", budget=2000)
+    mark = "(later: Alice lives in Porto, 4 September 2025)"
+    assert sorted(set(lines(context, "Leeds"))) == [
+        f"Alice: I live in Leeds. {mark}",
+        "Alice: Porto is warmer than Leeds.",
+        "Alice: The bus to Leeds was late.",
+        f"Alice: The trams in Leeds are slow, aren't they? {mark}",
+        "Bob: Leeds has trams?",
+        f"assistant: Leeds has no trams. {mark}",
+    ]
+    assert (await talk.user.replay(context.receipt)).exact
+
+
+async def test_a_fact_that_tells_an_end_marks_what_was_said_before_it(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["We're in Leeds still, so the shop has apples."], ["I no longer live in Leeds."])
+    context = await talk.context("Where does Alice live?", budget=2000)
+    assert [line for line in lines(context, "(later: ") if "We're in Leeds still" in line] == [
+        "Alice: We're in Leeds still, so the shop has apples. (later: Alice no longer lives in Leeds, 4 September 2025)"
+    ]
+
+
+async def test_a_fact_with_the_words_of_an_ended_value_says_what_holds(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds.", "I love Leeds United."], ["I live in Porto."])
+    context = await talk.context("What does Alice love?", budget=2000)
+    [line] = [line for line in lines(context, "Leeds United") if line.startswith("-")]
+    assert line.endswith("(3 March 2025) (later: Alice lives in Porto, 4 September 2025)")
+    assert (await talk.user.replay(context.receipt)).exact
+
+
+async def test_what_a_hit_leans_on_says_what_holds(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds.", "I work for Leeds Council."], ["I live in Porto."])
+    context = await talk.context("Where does Alice work?", budget=2000)
+    assert lines(context, "I live in Leeds") == [
+        "Alice: I live in Leeds. (later: Alice lives in Porto, 4 September 2025)"
+    ]
+
+
 async def test_a_message_whose_fact_was_taken_back_says_so(store: AsyncMemoryStore) -> None:
     talk = await told(store, ["I live in Leeds."], ["Good morning."])
     [fact] = await talk.user.facts()

@@ -338,6 +338,67 @@ def test_an_allergy_ends_by_no_word_of_an_assistant(assistant: str, said: str, t
     assert (bool(made.ends) and not made.is_doubted) is ended
 
 
+@pytest.mark.parametrize(
+    ("known", "said", "told", "believed"),
+    [
+        ("contact is her sister Bea", "put Marcus down", "contact is now Marcus, no longer her sister Bea", True),
+        ("contact is her sister Bea", "put Marcus down", "contact is now Marcus, no longer her brother", False),
+        ("contact is her sister Bea", "put Marcus down", "contact is no longer her sister Bea", False),
+        ("stamm is im Hirsch", "Wir sind jetzt in der Post", "stamm is in der Post, nicht mehr im Hirsch", True),
+        ("diet is vegan", "I love steak", "diet is steak, no longer vegan", False),
+    ],
+)
+def test_a_sentence_may_deny_what_it_replaces(known: str, said: str, told: str, believed: bool) -> None:
+    """If nobody has denied it: it is what was known, it ends, and the quote says what is so instead."""
+    guards = {"attribute": "diet", "type": "constraint"} if known.startswith("diet") else {}
+    one = remembered(f"Alice's {known}.", **guards)
+    new = fact(f"Alice's {told}.", (1, said), attribute="contact", ends=["k1"])
+    (made,) = found([message(1, "user", said, "Alice")], new, known=[one])
+    assert (bool(made.ends) and not made.is_doubted) is believed
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [("Alice's cat Momo died.", False), ("Alice died.", True)],
+)
+def test_he_may_be_somebody_of_theirs(text: str, doubted: bool) -> None:
+    (made,) = found([message(1, "user", "He died in April", "Alice")], fact(text, (1, "He died in April")))
+    assert made.is_doubted is doubted
+
+
+def test_what_ends_shares_a_word_with_the_value_or_with_what_ends_besides() -> None:
+    known = [
+        remembered("Alice has a Skoda Fabia.", 1, value="car: Skoda"),
+        remembered("The Skoda is red.", 2),
+        remembered("Alice has a garden.", 3),
+    ]
+    talk = [message(1, "user", "We have the Kia since November", "Alice")]
+    new = fact("Alice has a Kia.", (1, "We have the Kia"), value="car: Kia", ends=["k1", "k2", "k3"])
+    (made,) = found(talk, new, known=known)
+    assert made.ends == (known[0].fact.id, known[1].fact.id)
+
+
+@pytest.mark.parametrize(
+    ("subject", "type", "ended"),
+    [("Bob's team", "procedure", True), ("Bob's cat", "statement", False), ("Bob's team", "constraint", False)],
+)
+def test_everybody_ends_what_is_said_of_a_thing_and_nobody_another_s_kin(subject: str, type: str, ended: bool) -> None:
+    talk = [message(1, "user", "Hi", "Bob"), message(2, "user", "We deploy by Argo now", "Alice")]
+    known = remembered(f"{subject} deploys by hand.", subject=subject, speaker="Bob", type=type, attribute="rule")
+    new = fact(
+        f"{subject} deploys by Argo.", (2, "We deploy by Argo now"), attribute="rule", subject=subject, ends=["k1"]
+    )
+    (made,) = found(talk, new, known=[known])
+    assert bool(made.ends) is ended
+
+
+def test_a_fact_with_a_rare_word_is_shown_among_many() -> None:
+    others = [remembered(f"Alice brews the tea of day {day}.", day, attribute="task") for day in range(2, 27)]
+    known = [remembered("Alice comes from Dublin.", 1), *others]
+    assert known[0] in choose_known(known, ["glad we left Dublin when we did"], [None])
+    assert known[0] not in choose_known(known, ["glad we left when we did"], [None])
+
+
 def test_no_assistant_says_when_an_allergy_ends() -> None:
     talk = [message(1, "assistant", "For 3 days?"), message(2, "user", "I'm allergic to peanuts.", "Alice")]
     until = fact("Alice is allergic to peanuts.", (1, "For 3 days"), (2, "I'm allergic to peanuts"), type="constraint")

@@ -7,6 +7,7 @@ is known: with a daughter and a friend called Lily, neither is sure. Relatives w
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from memstore.derive.facts.rule_extractor import UNNAMED
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role
 from memstore.providers import Vectors
+from memstore.store.tokenize import terms
 
 LIFE = f"{FORMER}life"  # the attribute of a death
 PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
@@ -194,6 +196,11 @@ def may_mean(known: str, subject: str, text: str) -> bool:
     )
 
 
+def is_thing(subject: str) -> bool:
+    """Whether a subject is something of somebody's, such as "Ada's team", and neither kin nor an animal."""
+    return _kinship(subject) not in ("", *KIN, *PARTNERS)
+
+
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return the match of "my name is …"; its first group is the name."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
@@ -202,6 +209,7 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
 # What is known of them
 
 MAX_KNOWN_SHOWN = 20  # known facts that a model is shown
+RARE, RARE_SHARE = 2, 0.03  # known facts, and of all, that have a rare word
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
@@ -212,9 +220,15 @@ def choose_known(
 ) -> list[RememberedFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
-    Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning.
+    Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning. A rare word
+    that both have counts as well: "glad we left Dublin" is near to no fact.
     """
     said = " ".join(texts).casefold()
+    said_terms = terms(said).keys()
+    own_terms = [terms(one.fact.text).keys() - terms(one.fact.subject).keys() for one in known]
+    frequencies = Counter(term for own in own_terms for term in own)
+    rare = {term for term in said_terms if frequencies[term] <= max(RARE, RARE_SHARE * len(known))}
+    named = {one.fact.id for one, own in zip(known, own_terms, strict=True) if own & rare}
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
 
     def weigh(one: RememberedFact) -> float:
@@ -227,6 +241,7 @@ def choose_known(
         weight = cosine + 0.2 * (one.fact.subject != one.speaker and len(who) > 2 and who in said)
         return (
             weight
+            + 0.25 * (one.fact.id in named)
             + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
         )

@@ -58,7 +58,7 @@ _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
-    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
+    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
 _HOLLOW = word_set("any anymore more longer mehr plus yet noch even all after either again wieder please bitte no nein")
@@ -230,10 +230,12 @@ def find_doubt(
     trusted: Collection[str],
     *,
     has_slot: bool,
+    replaced: str = "",
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
-    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact.
+    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `replaced`
+    the text of known facts that the fact ends.
     """
     first = next(_tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -252,11 +254,24 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    if has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted)):
+    denies = has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted))
+    if denies and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
     return None
+
+
+def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
+    """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
+    known, new = [_plain(word) for word in content_words(f"{replaced} {subject}")], []
+    for clause in _CLAUSE.split(text):
+        words = [word for word in content_words(clause) if word not in _HOLLOW and word != NOT]
+        words = [word for word in words if not any(_is_akin(each, word) for each in known)]
+        if words and is_denied(clause):
+            return False
+        new += words
+    return shares_word(" ".join(new), quote, subject)
 
 
 def _numbers(text: str) -> set[str]:
@@ -342,31 +357,20 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
 
 
-def names_time(basis: str) -> bool:
-    """Whether the basis of a fact names a time or a duration."""
-    return _TIME.search(basis) is not None
-
-
-_TIME = re.compile(
-    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
-    r"|mois\b|demain|hasta|semana|meses|mañana)",
-    re.IGNORECASE,
-)
-
-
 def may_end(
-    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str
+    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
     A fact that protects somebody ends by two of these, and by a denial only if the `basis` denies, not the model alone.
-    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
+    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other facts end by the
+    words of `more` as well: the value, and what else ends.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    words = " ".join([text, *(span.text for span in spans)])
-    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
+    words = " ".join([text, *(span.text for span in spans), "" if guards else more])
+    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
@@ -430,7 +434,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
             for word in re.findall(r"\w+", text)
             for name in named
         )
-    return not speaks_of_self and any(word in _THIRD_KEYS for word in words[:2])
+    of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)  # "He died", of their cat
+    return not (speaks_of_self or of_theirs) and any(word in _THIRD_KEYS for word in words[:2])
 
 
 _FIRST_KEYS = frozenset(_MARKS.sub("", word) for word in _FIRST)

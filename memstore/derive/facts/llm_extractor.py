@@ -26,6 +26,7 @@ from memstore.derive.facts.entities import (
     choose_known,
     find_introduction,
     find_user_name,
+    is_thing,
     may_mean,
     name_user,
     owner_of,
@@ -37,11 +38,10 @@ from memstore.derive.facts.grounding import (
     find_source,
     is_repeated,
     may_end,
-    names_time,
     shares_word,
 )
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import is_denied, parse_slot
+from memstore.derive.facts.normalization import is_denied, names_time, parse_slot
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,
@@ -66,12 +66,8 @@ RECIPE_VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
-MAX_LENGTHS = {
-    "text": 600,
-    "subject": 300,
-    "attribute": 300,
-    "value": 600,
-}  # characters, for an index of 2,700 bytes
+# In characters, for an index of 2,700 bytes.
+MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 SHOWN = 300  # characters of a known fact, and of a message before
 
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
@@ -251,14 +247,18 @@ class Inquiry:
             if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            found = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
-            spans = list(dict.fromkeys(span for span in found if span is not None))
+            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
+            spans = list(dict.fromkeys(span for span in places if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
             subject = name_user(_tidy(fact.subject), user)
+            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             has_slot = bool(fact.attribute or fact.ends)
-            doubt = find_doubt(fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot)
+            replaced = " ".join(one.fact.text for one in named if one and one.fact.type != "constraint")
+            doubt = find_doubt(
+                fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot, replaced=replaced
+            )
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
@@ -269,11 +269,10 @@ class Inquiry:
                 fact.valid_to = None
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
-            slot = draft.slot.attribute if draft.slot else attribute
-            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user, basis)]
-            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
-            findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
+            found = ModelFact(draft, attribute, value, spans, (), doubt is not None)
+            found = replace(found, ends=tuple(self._ends(found, named, user, basis)))
+            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(found.ends))
+            findings.facts.append(found)
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
@@ -289,18 +288,23 @@ class Inquiry:
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
                     break
 
-    def _may_end(
-        self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
-    ) -> bool:
-        """Whether a fact may end a known one: it was said earlier, not by another speaker, and concerns the same."""
-        known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-        own = [span for span in spans if span.passage.role in self.trusted]
+    def _ends(self, new: ModelFact, named: list[RememberedFact | None], user: str, basis: str) -> Iterator[UUID]:
+        """Yield those that a fact ends: said earlier, not by another speaker, and about it, or what ends besides."""
+        draft, more = new.draft, new.value or ""
+        slot = draft.slot.attribute if draft.slot else new.attribute
+        own = [span for span in new.spans if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in own}
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
-        if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
-            return False
-        is_meant = may_mean(known.subject, new.subject, new.text)
-        return is_meant and may_end(known, new.subject, slot, new.text, own, basis)
+        for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):
+            known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
+            is_common = known.subject == draft.subject and is_thing(known.subject) and known.type != "constraint"
+            is_later = one.last_said < new.spans[0].passage.said
+            if not is_later or (owner_of(known.subject) in others and not is_common):
+                continue
+            is_meant = may_mean(known.subject, draft.subject, draft.text)
+            if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
+                more = f"{more} {known.text}"
+                yield one.fact.id
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:

@@ -98,6 +98,18 @@ def is_denied(text: str) -> bool:
     return content_words(text)[-1:] == (NOT,)
 
 
+def names_time(text: str) -> bool:
+    """Whether a text names a time or a duration."""
+    return _TIME.search(text) is not None
+
+
+_TIME = re.compile(
+    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
+    r"|mois\b|demain|hasta|semana|meses|mañana)",
+    re.IGNORECASE,
+)
+
+
 def adds_nothing(text: str, other: str, *, subject: str) -> bool:
     """Whether `other` says nothing beyond `text` and the name of the `subject`."""
     words, others = set(content_words(text)), set(content_words(other))

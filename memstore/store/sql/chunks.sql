@@ -226,7 +226,8 @@ SELECT f.id, f.text,
                AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
              ORDER BY s.message_id) AS sources,
        CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END AS valid_to,
-       coalesce(later.before->>'importance', f.importance) AS importance
+       coalesce(later.before->>'importance', f.importance) AS importance,
+       f.subject, f.attribute, f.value
 FROM facts f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s

@@ -130,10 +130,10 @@ WITH RECURSIVE line AS (
     SELECT step.*
     FROM line
     CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = line.next_id OFFSET 0) AS step)
-SELECT line.fact_id, line.next_id, CASE WHEN line.next_id IS NULL THEN f.text END AS text,
+SELECT line.fact_id, line.next_id, f.subject, f.attribute, f.value, f.text,
        coalesce(line.taken_back, first.said, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back
 FROM line
-CROSS JOIN LATERAL (SELECT f.text, f.occurred_at FROM facts f
+CROSS JOIN LATERAL (SELECT f.subject, f.attribute, f.value, f.text, f.occurred_at FROM facts f
                     WHERE f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
                     OFFSET 0) AS f
 CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
