@@ -18,7 +18,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
-from memstore.context.outdated import asks_what_holds, last_of_each, mark_replaced
+from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
     LONGEST as LONGEST_LEANING,
     answers,
@@ -293,10 +293,19 @@ def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    hits, outdated = _mark_outdated(tx, query, resolved, facts, hits, texts, said_facts)
+    changes = _find_changes(tx, resolved, chosen[0], facts, texts, said_facts)
+    asks, holding = asks_what_holds(query.text), {one.message_id for one in said_facts if one.holds}
+    outdated = [
+        hit
+        for hit in hits
+        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks=asks, tight=resolved.budget < TIGHT)
+    ]
+    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
     hits, leads, empty = _complete(hits, said_before, tx, resolved)
+    leads = dict(zip(leads, changes.mark(leads.values()), strict=True))
+    facts = changes.mark(facts)
     gone, scores = _superseded(tx, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
@@ -316,29 +325,25 @@ def _recall(
     )
 
 
-def _mark_outdated(
+def _find_changes(
     tx: Transaction,
-    query: Query,
     resolved: ResolvedRequest,
-    facts: list[Hit],
-    hits: list[Hit],
+    candidates: Sequence[Candidate],
+    facts: Sequence[Hit],
     texts: Mapping[UUID, ItemText],
     said_facts: Sequence[SaidFact],
-) -> tuple[list[Hit], list[Hit]]:
-    """Return the hits, with a mark where they hold no longer, and those that are left out for it."""
-    visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
-    over = {one.fact_id for one in said_facts if not one.holds}
-    replaced = last_of_each(said_facts, fact_history.successors(tx, over, as_of) if over else ())
-    if visibility.is_active:
-        seen = set(visibility.fact_ids(tx, [one.fact_id for ends in replaced.values() for one in ends]))
-        shown = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
-        replaced = {id: ends for id, ends in shown.items() if ends}
-    outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
-    if resolved.budget < TIGHT:  # a question about a time asks for what held then
-        holding = {one.message_id for one in said_facts if one.holds}
-        outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
-    hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
-    return hits, outdated
+) -> Changes:
+    """Return the changes of facts that messages say, and of the candidates among facts, of which `facts` hold."""
+    items = ((hit, texts[hit.id]) for hit in facts)
+    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
+    former = [step for step in steps if step is not None]
+    gone = (one.chunk.item_id for one in candidates if one.chunk.item_id not in texts)
+    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said_facts if not one.holds)]))
+    later = fact_history.successors(tx, first, resolved.request.as_of) if first else []
+    changes = Changes.of(said_facts, [*first, *(one.fact_id for one in former)], [*later, *former])
+    if resolved.visibility.is_active:
+        changes = changes.restrict(set(resolved.visibility.fact_ids(tx, list(changes.facts))))
+    return changes
 
 
 def _may_lean(chunk: Chunk) -> bool:

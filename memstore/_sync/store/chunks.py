@@ -250,7 +250,7 @@ def remove(tx: Transaction, items: Iterable[UUID]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ItemText:
-    """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends.
+    """The whole text of an item, the messages from which a summary or a fact was made, and columns of a fact.
 
     A summary that is marked `is_outdated` where a fact from it is superseded.
     """
@@ -261,6 +261,9 @@ class ItemText:
     valid_to: datetime | None = None
     importance: str | None = None
     is_outdated: bool = False
+    subject: str = ""
+    attribute: str | None = None
+    value: str | None = None
 
 
 TEXTS = {

@@ -62,7 +62,7 @@ from memstore.text import blank_fenced_blocks, json_line
 
 MOST_MESSAGES = 64  # of a segment
 CONTEXT_MESSAGES, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
-RECIPE_VERSION = 3
+RECIPE_VERSION = 4
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile

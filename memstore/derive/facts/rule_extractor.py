@@ -242,7 +242,7 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
             reached = one.stop
 
 
-RECIPE = "rules/12"
+RECIPE = "rules/13"
 LOOKBACK = 3  # messages that may be needed to understand one
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
