@@ -33,26 +33,26 @@ WEIGHTS: dict[str, tuple[float, float]] = {
     "date": (0.7, 1.2),
     "echo": (0.7, 0.4),
     "number again": (0.6, 0.3),
-    "six stems": (0.6, 0.3),
     "thirteen words": (0.6, -0.1),
     "said first": (0.6, -0.2),
+    "six stems": (0.5, 0.3),
     "eight words": (0.5, 0.2),
     "intends": (0.4, 0.3),
     "short echo": (0.4, 0.3),
     "taken up": (0.4, -0.1),
     "concludes": (0.4, -0.3),
-    "chooses": (0.3, 0.5),
     "before question": (0.3, 0.1),
     "closes": (0.3, 0.0),
+    "chooses": (0.2, 0.6),
     "count": (0.1, 0.4),
     "long number": (-0.1, 0.5),
     "number": (-0.2, 2.4),
     "figure": (-0.2, 1.7),
     "one stem": (-0.3, -0.4),
     "others": (-0.4, -0.3),
+    "self": (-0.4, -0.4),
     "assistant": (-0.4, -0.5),
     "later part": (-0.5, 0.2),
-    "self": (-0.5, -0.4),
     "new": (-0.7, -0.2),
     "is": (-0.8, -0.4),
     "start": (-1.1, 0.3),
@@ -148,7 +148,7 @@ _INTENDS = _any(
     rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
 )
 _UNSURE = _any(
-    r"if|unless|would|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
+    r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
     r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
 )
 _IS = _any(r"is|are|it['’]s|that['’]s|was|were|there['’]s|has|have|ist|sind|war|waren|hat|haben")
@@ -226,9 +226,7 @@ class Clause:
     @cached_property
     def settles(self) -> bool:
         """Whether something may be settled in it."""
-        if self.speaker == ASSISTANT:
-            return "recap" in self.cues
-        return not _SETTLING.isdisjoint(self.cues)
+        return "recap" in self.cues if self.speaker == ASSISTANT else not _SETTLING.isdisjoint(self.cues)
 
     @property
     def is_empty(self) -> bool:
@@ -237,7 +235,7 @@ class Clause:
 
     @cached_property
     def values(self) -> tuple[float, float]:
-        """What the decision in it is worth, and a number, each from 0 to 1."""
+        """The worth of its decision and of its number, each from 0 to 1."""
         if self.speaker == TOOL or "question" in self.cues:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
@@ -266,10 +264,10 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     for turn, numbers in enumerate(turns):
         speaker = lines[numbers[0]][0]
         _mark_answered(clauses[start:], lines[numbers[0]][1].lower())
-        of_turn = {"assistant"} if speaker == ASSISTANT else set()
-        of_turn |= {"start"} if turn < 2 else set()
-        if speaker == ASSISTANT and any(_RECAP.match(lines[number][1].lower()) for number in numbers):
-            of_turn.add("recap")
+        of_turn = {"start"} if turn < 2 else set()
+        if speaker == ASSISTANT:
+            is_recap = any(_RECAP.match(lines[number][1].lower()) for number in numbers)
+            of_turn |= {"assistant", "recap"} if is_recap else {"assistant"}
         question: int | None = None
         proposal: int | None = None
         start, is_first = len(clauses), True

@@ -327,7 +327,7 @@ def _choose(
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    The likelihood that `clauses` are told counts by `share`, as far as their `own` words and their `numbers` are new.
+    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are new.
     A clause comes with the one that it needs. `heads` are the tokens of a line that names who says it.
     """
     unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
