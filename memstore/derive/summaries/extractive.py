@@ -4,7 +4,7 @@ A segment is of messages, or of four summaries for the next level. A line is a s
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
 The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
-more. So what repeats is worth nothing. Decisions, days, amounts, plans and open questions weigh more than their words
+more. So what repeats is worth nothing. Decisions, days, amounts and plans weigh more than their words
 (`cues`), the more so the nearer the room is to a quarter.
 `benchmarks/summaries.py` measures what that gives.
 """
