@@ -216,6 +216,19 @@ def test_an_agreement_comes_with_what_it_agrees_to(offer: str, answer: str) -> N
     assert text == f"1 May 2024:\nAssistant: {offer}\nAnn: {answer}"
 
 
+def test_what_an_assistant_sums_up_comes_before_what_it_advises() -> None:
+    talk = [
+        ("Ann", "The ferry or the night train?"),
+        ("Assistant", "The night train is usually quieter in autumn and has beds."),
+        ("Ann", "My aunt gets sick on trains."),
+        ("Bob", "Mine on ships, so what."),
+        ("Assistant", "For the minutes: you take the ferry on Friday at noon."),
+    ]
+    text = abridge([Line("1 May 2024", *said) for said in talk], 18, COUNTER)
+    assert "you take the ferry on Friday" in text
+    assert "quieter" not in text
+
+
 def test_what_only_begins_or_fills_is_left_out() -> None:
     talk = [("Ann", "Oh well!"), ("Ann", "Ok, fine, the red boat costs 900 euros."), ("Bob", "Right, yes!")]
     assert abridge([Line("1 May 2024", *said) for said in talk], 60, COUNTER) == (

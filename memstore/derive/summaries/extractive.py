@@ -4,7 +4,7 @@ A segment is of messages, or of four summaries for the next level. A line is a s
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
 The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
-more. So what repeats is worth nothing. Decisions, days, amounts, plans and open questions weigh more than their words
+more. So what repeats is worth nothing. Decisions, days, amounts and plans weigh more than their words
 (`cues`), the more so the nearer the room is to a quarter.
 `benchmarks/summaries.py` measures what that gives.
 """
@@ -12,12 +12,13 @@ more. So what repeats is worth nothing. Decisions, days, amounts, plans and open
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from itertools import groupby, takewhile
-from math import log1p
+from math import inf, log1p
 from uuid import UUID
 
 from memstore import ids
@@ -200,10 +201,13 @@ def format_lines(lines: Sequence[Line]) -> str:
 
 
 LINE_TOKENS = 1  # about, of a line beside its words
+DAY_TOKENS = 6  # about, of the line of a day
+SPEAKER_TOKENS = 2  # about, of a line that names who speaks, beside the name
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
+PASSES = 3  # of the choice, as estimates of tokens are corrected
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
-EXTRA = 24  # what a clause that is sure to be told weighs beside its words, in clauses of mean weight
+EXTRA = 12  # what a clause that is sure to be told weighs beside its words, in clauses of mean weight
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -214,7 +218,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/9"
+    recipe = "extractive/10"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -241,27 +245,29 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     lines = [lines[place] for place in top_sentences([line.text for line in lines])]
     clauses = read_clauses([(line.speaker, line.text) for line in lines])
     whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
-    bare = [counter.count(line.text) for line in lines]
-    costs = [tokens + LINE_TOKENS for tokens in bare]
-    room_share = min(1.0, SHARE * limit / max(1, sum(bare))) ** 4  # steep: with half the room, names and words decide
+    costs = [counter.count(line.text) for line in lines]
+    by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
+    speaker_costs = {speaker: SPEAKER_TOKENS + counter.count(speaker) for speaker in by_speaker}
+    room_share = min(1.0, SHARE * limit / max(1, sum(costs))) ** 8  # steep: with two thirds of it, words decide
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
     scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
     of_speakers = {term for one in by_speaker.values() for term in one}
     own = [_normalize(one, lambda word: word not in of_speakers) for one in words]
     numbers = [_normalize(one, lambda word: word[-1].isdigit()) or own[place] for place, one in enumerate(words)]
-    best, room, fullest = EMPTY_SUMMARY, limit, 0
-    while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, clauses, own, numbers, EXTRA * room_share)
+    heads = [speaker_costs[line.speaker] for line in lines]
+    best, fullest, passes = EMPTY_SUMMARY, 0, 0
+    room = limit - DAY_TOKENS
+    while room > 0 and not (fullest and passes >= PASSES):  # choose again with what the count shows of the costs
+        places = _choose(words, costs, scores, room, clauses, heads, own, numbers, EXTRA * room_share)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
-        tokens = counter.count(text)
+        tokens, passes = counter.count(text), passes + 1
         if not places or fullest >= tokens:
             break
         if tokens <= limit:
@@ -314,19 +320,20 @@ def _choose(
     scores: Sequence[float],
     limit: int,
     clauses: Sequence[Clause] = (),
+    heads: Sequence[int] = (),
     own: Sequence[Weights] = (),
     numbers: Sequence[Weights] = (),
     share: float = 0.0,
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are
-    new. A clause comes with the one that it needs.
+    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are new.
+    A clause comes with the one that it needs. `heads` are the tokens of a line that names who says it.
     """
     unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
     said: set[str] = set()
     settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
-    chosen: set[int] = set()
+    chosen: list[int] = []
 
     def group(place: int) -> list[int]:
         places = [place]
@@ -334,42 +341,68 @@ def _choose(
             places.append(need)
         return places
 
-    def worth(place: int) -> float:
-        gain, cost = 0.0, 0
-        for part in group(place):
-            gain += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
-            cost += costs[part]
+    def gain(parts: Sequence[int]) -> float:
+        total = 0.0
+        for part in parts:
+            total += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
             if share:
                 clause = clauses[part]
                 about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
-                by_words, by_numbers = clause.values
-                if by_words:
-                    gain += unit * by_words * _news(own[about], settled if clause.settles else said)
-                if by_numbers:
-                    gain += unit * by_numbers * _news(numbers[about], said)
-        # Rounded: the last bits of a logarithm differ between machines, and must not decide.
-        return round(gain / max(1, cost), 9)
+                decision, number = clause.values
+                total += unit * decision * _news(own[about], settled if clause.settles else said)
+                total += unit * number * _news(numbers[about], said)
+        return total
 
-    heap = [(-worth(place), place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
-    heapify(heap)
+    def head(place: int, before: int | None) -> int:
+        """Return the tokens of the layout in front of a clause that follows another one."""
+        if before is None or clauses[place].speaker != clauses[before].speaker:
+            return heads[place]
+        return LINE_TOKENS * (clauses[place].line != clauses[before].line)
+
+    def cost(parts: Sequence[int]) -> int:
+        total, places = sum([costs[part] for part in parts]), chosen
+        for part in parts if heads else ():
+            at = bisect(places, part)
+            before, after = places[at - 1] if at else None, places[at] if at < len(places) else None
+            total += head(part, before)
+            total += head(after, part) - head(after, before) if after is not None else 0
+            if len(parts) > 1:
+                places = sorted([*places, part])
+        return total
+
+    def worth(gained: float, tokens: int) -> float:
+        # Rounded: the last bits of a logarithm differ between machines, and must not decide.
+        return round(gained / max(1, tokens), 9)
+
+    heap = [(-inf, place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
     while heap:
-        most, place = heappop(heap)
-        now, parts = -worth(place), group(place)
-        cost = sum(costs[part] for part in parts)
-        if not now or cost > limit or place in chosen:
-            continue
-        if now > most:  # less than it was, when less had been said: another one may be worth more
-            heappush(heap, (now, place))
-            continue
-        chosen.update(parts)
-        limit -= cost
+        best: tuple[float, int, int] | None = None  # less its worth, place, tokens
+        tried: list[tuple[float, int]] = []
+        while heap and (best is None or heap[0][0] < best[0]):  # the worth in the heap is never too small
+            _, place = heappop(heap)
+            parts = group(place)
+            gained, least = gain(parts), sum([costs[part] for part in parts])
+            if place in chosen or not gained or least > limit:
+                continue
+            tried.append((-worth(gained, least), place))
+            tokens = cost(parts)
+            if tokens <= limit and (best is None or (-worth(gained, tokens), place) < best[:2]):
+                best = -worth(gained, tokens), place, tokens
+        for one in tried:
+            heappush(heap, one)
+        if best is None:
+            break
+        _, place, tokens = best
+        parts = group(place)
+        limit -= tokens
+        chosen = sorted([*chosen, *parts])
         said.update(*(words[part] for part in parts))
         if clauses and clauses[place].settles:
             settled.update(*(words[part] for part in parts))
         for other, clause in enumerate(clauses):  # alone it is worth more than with what it needs
             if clause.needs in parts and other not in chosen:
-                heappush(heap, (-worth(other), other))
-    return sorted(chosen)
+                heappush(heap, (-inf, other))
+    return chosen
 
 
 def _news(words: Weights, known: Collection[str]) -> float:
