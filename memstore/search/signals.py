@@ -299,7 +299,7 @@ def asks_for_list(question: str) -> bool:
     >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
     [True, True, False]
     """
-    return _LIST.search(question) is not None
+    return _LIST.search(question) is not None and _has_matter(question)
 
 
 def asks_for_overview(question: str) -> bool:
@@ -313,8 +313,10 @@ def asks_for_course(question: str) -> bool:
     >>> [asks_for_course(one) for one in ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")]
     [True, True, False]
     """
-    if not asks_for_overview(question) and not _COURSE.search(question):
-        return False
+    return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_matter(question)
+
+
+def _has_matter(question: str) -> bool:
     return not all(map(_NO_MATTER.fullmatch, terms(_REQUEST.sub("", question))))
 
 
