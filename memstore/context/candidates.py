@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
-from memstore.context.items import TIGHT, Candidates, is_quotation
+from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
@@ -37,7 +37,7 @@ from memstore.models import (
 )
 from memstore.search.ranking import Candidate, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
-from memstore.search.signals import asks_for_list
+from memstore.search.signals import asks_for_course, asks_for_list
 from memstore.store import chunks, fact_history, facts, messages, summaries
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Transaction
@@ -270,6 +270,9 @@ async def _recall(
 ) -> Candidates:
     """Return pinned facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
+    gathers = asks_for_list(query.text) or asks_for_course(query.text)
+    if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
+        count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
     found = ranking.of(Tier.MESSAGES, Tier.SUMMARIES)
@@ -309,7 +312,7 @@ async def _recall(
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
-    gathers, offered = asks_for_list(query.text), {hit.id for hit in hits}
+    offered = {hit.id for hit in hits}
     quoted = [] if gathers else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     if gathers:

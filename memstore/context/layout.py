@@ -17,10 +17,10 @@ from typing import Any
 
 from memstore.context.items import (
     FACTS,
+    FLAT,
     HITS,
     RECENT,
     SUMMARIES,
-    WHOLE,
     BudgetSpec,
     Candidates,
     ContextItem,
@@ -96,7 +96,7 @@ class Layout:
         self.static = [section.name for section in own if section.steady]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.room = target.most - bare  # for what is chosen
-        self.moves_window = candidates.gathers and self.base < WHOLE
+        self.moves_window = candidates.gathers and self.base < FLAT
         if candidates.gathers:
             sections = merge_sections(SMALL_GATHERING if self.moves_window else GATHERING, sections)
         self.sections = sections

@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from memstore.derive.chunking import sentences
-from memstore.models import Hit, Message, Tier
+from memstore.models import Hit, Message, Role, Tier
 from memstore.store.tokenize import terms
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -69,7 +69,7 @@ FEW = 3  # terms of one that leans on a statement, too
 LONGEST = 120  # characters of what leans, and of what is leaned on
 READ = 1000  # characters before what leans that are looked at
 AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
-COMMENT = 0.08  # what a hit loses that only comments on what another said, where several things are asked for
+COMMENT = 0.08  # what a person's hit loses that only comments on what another said, where several things are asked for
 
 
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
@@ -155,8 +155,8 @@ def find_lead(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
 
 
 def score_comment(hit: Hit) -> Hit:
-    """Return a hit with a lower score if it only comments on what another said."""
-    if hit.tier != Tier.MESSAGES or not only_comments(hit.text):
+    """Return a hit with a lower score if a person only comments in it on what another said."""
+    if hit.tier != Tier.MESSAGES or hit.role == Role.ASSISTANT or not only_comments(hit.text):
         return hit
     return replace(hit, score=round(hit.score - COMMENT, 6), parts={**hit.parts, "comment": -COMMENT})
 

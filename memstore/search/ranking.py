@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from memstore.models import Chunk, Tier
 from memstore.providers import Vectors
 from memstore.search import signals
-from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_list, asks_for_overview
+from memstore.search.signals import (
+    Corpus,
+    Floats,
+    asks_for_assistant_words,
+    asks_for_course,
+    asks_for_list,
+    asks_for_overview,
+)
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean
@@ -46,6 +53,8 @@ WEIGHTS: Mapping[str, float] = {
 }
 # In place of those where several things are asked for: each is named by its own word, and not by that of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
+# And where the matter stands all over a talk: from many places a little each.
+COURSE_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
 NEWEST = 20
@@ -110,7 +119,11 @@ def rank(
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     visible = np.arange(len(index)) if visible is None else visible
     neighbour_weight = signals.neighbour_weight(index)
-    weights = LIST_WEIGHTS if asks_for_list(features.text) else WEIGHTS
+    weights = WEIGHTS
+    if asks_for_course(features.text):
+        weights = COURSE_WEIGHTS
+    elif asks_for_list(features.text):
+        weights = LIST_WEIGHTS
     lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, visible)
     values = {
         "lexical": (1 - neighbour_weight) * lexical,

@@ -34,7 +34,7 @@ from memstore.search.ranking import (
     best_of_each,
     rank,
 )
-from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.search.signals import B, Corpus, idf, saturate, without_request
 from memstore.store import chunks, embedding_models, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
@@ -69,7 +69,7 @@ class Query(QueryFeatures):
 
     async def for_speakers(self, speakers: Iterable[str]) -> Query:
         """Return the query with the vector that it has among these speakers."""
-        text = to_first_person(self.text, speakers)
+        text = to_first_person(without_request(self.text), speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
         return replace(self, embedded_text=text, vector=await to_thread(self.embedder.embed_query, text))

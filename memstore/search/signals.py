@@ -17,6 +17,7 @@ from babel import Locale
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
+from memstore.store.tokenize import terms
 from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
@@ -227,7 +228,8 @@ def answered_rows(index: UserIndex, rows: Rows) -> Rows:
 
 
 _OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
+    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b|sum (?:\w+ )?up\b)"
+    r"|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
     re.IGNORECASE,
 )
 _TELL = r"say|tell|recommend|suggest|advise|mention|propose|explain|list|write|give|answer|show|warn|come up with"
@@ -264,6 +266,32 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 
+# The order of events, or how something went on: as of an overview, the matter stands all over a talk.
+_COURSE = re.compile(
+    r"\b(?:in (?:what|which)|the|chronological) order (?:in which|that|did|do|have|has|we|i)\b|\bchronolog"
+    r"|\b(?:throughout|across|over) (?:all )?(?:of )?(?:our|my|these) (?:\w+ )?(?:conversation|session|chat|talk)s?\b"
+    r"|\btimeline\b|\bover time\b|\bover the (?:last |past )?(?:\w+ )?(?:weeks|months|years)\b"
+    r"|\bfrom (?:the )?(?:start|first|beginning) to (?:the )?(?:end|last)\b"
+    r"|\bhow (?:has|have|did)\b[^.?!]{1,80}\b(?:develop|evolve|progress|unfold|change)(?:ed|d)?\b"
+    r"|reihenfolge\b|\b(?:der reihe nach|nacheinander|mit der zeit|im (?:lauf|verlauf)\w*|zeitleiste)\b"
+    r"|\bin (?:all )?unseren gesprächen\b|\büber die (?:letzten )?(?:wochen|monate|jahre)\b"
+    r"|\bwie (?:hat|haben)\b[^.?!]{1,80}\b(?:entwickelt|verändert|gewandelt)\b",
+    re.IGNORECASE,
+)
+# What is not the matter of such a question: "Can you give me a short summary of how".
+_REQUEST = re.compile(
+    r"^(?:[\w'’]+,? ){0,8}?(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|order|reihenfolge|zusammenfassung"
+    r"|überblick|zusammen)\b,?(?: (?:of|on|in which|that|how|what|von|über|davon|der|die|wie|was)\b,?){0,3}(?= \S+ \S)",
+    re.IGNORECASE,
+)
+# Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
+_NO_MATTER = re.compile(
+    r"chat|chronolog|convers|discuss|everyth|far|give|make|mention|messag|order|overview|pleas|quick|recap|session|short"
+    r"|sum|summari|talk|tell|thing|timelin|today|write|yesterday"
+    r"|bish|bitt|chronologisch|fass|gesproch|gesprach|gestern|gib|heut|kann|kurz|mach|reihenfolg|uberblick|unterhalt"
+    r"|worub|zeitleist|zusamm|zusammenfass"
+)
+
 
 def asks_for_list(question: str) -> bool:
     """Return whether a question asks for several things or a count, by its form, in English or German.
@@ -271,12 +299,34 @@ def asks_for_list(question: str) -> bool:
     >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
     [True, True, False]
     """
-    return _LIST.search(question) is not None
+    return _LIST.search(question) is not None and _has_matter(question)
 
 
 def asks_for_overview(question: str) -> bool:
     """Return whether a question asks for a summary of what was said, in English or German."""
     return _OVERVIEW.search(question) is not None
+
+
+def asks_for_course(question: str) -> bool:
+    """Return whether a question asks for an overview, an order of events or the course of something, and of what.
+
+    >>> [asks_for_course(one) for one in ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")]
+    [True, True, False]
+    """
+    return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_matter(question)
+
+
+def _has_matter(question: str) -> bool:
+    return not all(map(_NO_MATTER.fullmatch, terms(_REQUEST.sub("", question))))
+
+
+def without_request(question: str) -> str:
+    """Return the matter of a question for an overview or a course; any other question as it is.
+
+    >>> without_request("Could you give me a short summary of how the garden changed?")
+    'the garden changed'
+    """
+    return _REQUEST.sub("", question).strip(" ,.?!") if asks_for_course(question) else question
 
 
 def asks_for_assistant_words(question: str) -> bool:

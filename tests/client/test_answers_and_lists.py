@@ -96,17 +96,29 @@ async def test_what_says_nothing_alone_is_no_hit(store: AsyncMemoryStore) -> Non
     assert left_out.count(Reason.SAYS_NOTHING) == len(empty)
 
 
-async def test_small_contexts_of_lists_leave_hits_the_room_of_recent_turns(store: AsyncMemoryStore) -> None:
-    chat = [("Ann", f"The bus number {n} was late again, because of the snow on the hill.") for n in range(60)]
-    await said(store, [[("Evan", f"I saw a film number {n} with my brother in town.")] for n in range(40)])
+@pytest.mark.parametrize(
+    ("gathering", "budget"),
+    [
+        ("How many films did Evan see?", 900),
+        ("Give me an overview of the films that Evan saw.", 900),
+        ("In which order did Evan see the films?", 3600),
+    ],
+)
+async def test_questions_that_gather_leave_hits_the_room_of_recent_turns(
+    store: AsyncMemoryStore, gathering: str, budget: int
+) -> None:
+    chat = [("Ann", f"The bus number {n} was late again, because of the snow on the hill.") for n in range(150)]
+    await said(store, [[("Evan", f"I saw a film number {n} with my brother in town.")] for n in range(150)])
     scope = store.user("alice").conversation("chat")
     await scope.add_many([{"role": "user", "name": name, "content": text} for name, text in chat])
     await store.derive()
-    many = await scope.context("How many films did Evan see?", budget=900)
-    one = await scope.context("Did Evan see a film in town?", budget=900)
-    assert many.receipt.sections["recent"] < one.receipt.sections["recent"]
+    many = await scope.context(gathering, budget=budget)
+    one = await scope.context("Did Evan see a film in town?", budget=budget)
+    assert many.receipt.sections["recent"] < one.receipt.sections["recent"] / 2
     films = [str(context.messages).count("I saw a film number") for context in (many, one)]
     assert films[0] > films[1] + 3
+    summary = await scope.context("Please summarize our conversation so far.", budget=budget)
+    assert summary.receipt.sections["recent"] >= one.receipt.sections["recent"]
 
 
 async def test_praise_takes_no_place_of_messages_that_say_something(store: AsyncMemoryStore) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from memstore.search.recall import to_first_person
-from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_list, asks_for_overview, named_dates
+from memstore.search.signals import (
+    NamedDate,
+    asks_for_assistant_words,
+    asks_for_course,
+    asks_for_list,
+    asks_for_overview,
+    named_dates,
+    without_request,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +47,56 @@ def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) ->
 )
 def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
     assert asks_for_overview(question) is wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "matter"),
+    [
+        ("Please recap what we decided about the kitchen.", "we decided about the kitchen"),
+        ("Give me a short overview of my job hunt so far.", "my job hunt so far"),
+        ("In which order did I visit the three flats?", "did I visit the three flats"),
+        ("Write me a timeline of the house sale.", "the house sale"),
+        (
+            "Put the trips we talked about in chronological order.",
+            "Put the trips we talked about in chronological order",
+        ),
+        ("How did my opinion of Eva change over time?", "How did my opinion of Eva change over time"),
+        ("Tell me, from first to last, which doctors I saw.", "Tell me, from first to last, which doctors I saw"),
+        ("Fass bitte zusammen, was wir zur Küche beschlossen haben.", "wir zur Küche beschlossen haben"),
+        ("Gib mir einen Überblick über meine Jobsuche.", "meine Jobsuche"),
+        ("In welcher Reihenfolge habe ich sie besichtigt?", "habe ich sie besichtigt"),
+        ("Wie hat sich mein Training seit Mai entwickelt?", "Wie hat sich mein Training seit Mai entwickelt"),
+        ("Erzähl der Reihe nach, wo ich war!", "Erzähl der Reihe nach, wo ich war"),
+    ],
+)
+def test_the_course_of_a_matter_is_looked_for_without_the_words_of_the_request(question: str, matter: str) -> None:
+    assert asks_for_course(question)
+    assert without_request(question) == matter
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What did I order from the bookshop?",
+        "Is the coffee machine out of order again?",
+        "What time is the session on Monday?",
+        "How do I change a tyre?",
+        "How much did the course in pottery cost?",
+        "Wann kommt meine Bestellung?",
+        "Wie hat dir der Film gefallen?",
+        "Läuft heute Abend etwas im Kino?",
+        "Wie heißt der Verlag meiner Zeitung?",
+        # Of no matter: the latest turns answer these.
+        "Can you sum up what we just discussed?",
+        "Summarize our conversation so far.",
+        "What did we discuss, in chronological order?",
+        "Fass unser Gespräch bitte zusammen.",
+        "Gib mir einen Überblick.",
+    ],
+)
+def test_no_course_is_asked_for(question: str) -> None:
+    assert not asks_for_course(question)
+    assert without_request(question) == question
 
 
 @pytest.mark.parametrize(

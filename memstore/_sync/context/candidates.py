@@ -16,7 +16,7 @@ from memstore._sync.store import chunks, fact_history, facts, messages, summarie
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import TIGHT, Candidates, is_quotation
+from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
@@ -42,7 +42,7 @@ from memstore.models import (
     Tier,
 )
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.search.signals import asks_for_list
+from memstore.search.signals import asks_for_course, asks_for_list
 from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -271,6 +271,9 @@ def _recall(
 ) -> Candidates:
     """Return pinned facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
+    gathers = asks_for_list(query.text) or asks_for_course(query.text)
+    if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
+        count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
     found = ranking.of(Tier.MESSAGES, Tier.SUMMARIES)
@@ -310,7 +313,7 @@ def _recall(
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
-    gathers, offered = asks_for_list(query.text), {hit.id for hit in hits}
+    offered = {hit.id for hit in hits}
     quoted = [] if gathers else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     if gathers:

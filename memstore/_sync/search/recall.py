@@ -30,7 +30,7 @@ from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, Candidate, QueryFeatures, Ranking, best_of_each, rank
-from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.search.signals import B, Corpus, idf, saturate, without_request
 from memstore.store.tokenize import QUESTION_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
@@ -61,7 +61,7 @@ class Query(QueryFeatures):
 
     def for_speakers(self, speakers: Iterable[str]) -> Query:
         """Return the query with the vector that it has among these speakers."""
-        text = to_first_person(self.text, speakers)
+        text = to_first_person(without_request(self.text), speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
         return replace(self, embedded_text=text, vector=self.embedder.embed_query(text))
