@@ -256,7 +256,7 @@ def context(store: memstore.MemoryStore, rounds: int, sizes: Sequence[int] = (10
                 (statements("chunks")["nearest"], 20),
                 (statements("messages")["newest_messages"], 60),
                 (statements("summaries")["outlines"], 0),
-                (statements("facts")["pinned_facts"], 8),
+                (statements("facts")["standing_facts"], 8),
             ]
 
             def least(question: str, values: dict[str, Any] = values, tiers: Sequence[Any] = tiers) -> None:

@@ -11,12 +11,8 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import run_both, to_thread
 from memstore._version import __version__
-from memstore.context.candidates import (
-    ConversationHistory,
-    collect_candidates,
-    hits_for_budget,
-    load_history,
-)
+from memstore.context.candidates import collect_candidates, hits_for_budget
+from memstore.context.history import ConversationHistory, load_history
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
@@ -93,13 +89,13 @@ async def _read_history(
     async with database.user_transaction(request.user_id, reads_to_resolve(request)) as tx:
         resolved = await resolve(tx, request)
         history = await load_history(tx, resolved, model)
-        return await _add_profile(tx, resolved, counter, {fact.id for fact in history.pinned}), history
+        return await _add_profile(tx, resolved, counter, {fact.id for fact in history.standing}), history
 
 
 async def _add_profile(
-    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
+    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, standing: Collection[UUID]
 ) -> ResolvedRequest:
-    """Return the request with a profile as the text of the section that asks for one, without pinned facts.
+    """Return the request with a profile as the text of the section that asks for one, without standing facts.
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
@@ -121,10 +117,10 @@ async def _add_profile(
         int((tokens - around) * INDENTED),
         as_of=request.as_of,
         visibility=resolved.visibility,
-        without=pinned,
+        without=standing,
     )
     held = wanted.minimum or tokens / room
-    section = replace(wanted, text=[profile.text] if profile.text else [], steady=True, minimum=held)
+    section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
     sections = tuple(section if one is wanted else one for one in resolved.sections)
     return replace(resolved, sections=sections, profile=profile)
 
@@ -268,9 +264,10 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
 
 async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
-    async with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as tx:
-        if tx.first != [resolved.epoch]:
+    # Who only reads locks nothing.
+    version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
+    async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
+        if tx.first != [resolved.erasure_version]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

@@ -1,62 +1,44 @@
-"""Candidates of a context: the history of the conversation, read while the question is embedded, and what is recalled
-for the question."""
+"""Candidates of a context: what is recalled for the question, with the history of the conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from uuid import UUID
 
+from memstore.context.history import ConversationHistory
 from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
-    LONGEST as LONGEST_LEANING,
+    LONGEST_LEANING,
     answers,
     find_lead,
     is_question,
     says_nothing,
     score_comment,
 )
-from memstore.context.visibility import as_seen_by
 from memstore.models import (
-    ALWAYS,
     UNIMPORTANT,
     Chunk,
     Decision,
-    Fact,
     Hit,
     Message,
     Reason,
     Role,
     SaidFact,
-    Summary,
     Tier,
 )
-from memstore.search.ranking import Candidate, best_of_each
+from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
 from memstore.search.signals import asks_for_course, asks_for_list
-from memstore.store import chunks, fact_history, facts, messages, summaries
-from memstore.store.chunks import Filters, IndexVersion, ItemText
+from memstore.store import chunks, fact_history, messages
+from memstore.store.chunks import Filters, ItemText
 from memstore.store.database import Transaction
-from memstore.store.summaries import Outline
-from memstore.strategies.base import Turn, split_turns
 
-# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
-# embedder; nobody asks for standing instructions at all.
-PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
-# Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
-PINNED_FIRST = ("allergy", "answer_style")
-FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
-MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
-A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
-SHORT = 60  # characters of a message that may say nothing alone
-LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
-LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
-MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
-OVERHEAD = 4  # tokens that a message costs besides its content, at least
+SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 FACTS = 40  # offered to selection
 # One hit is read for every A_HIT tokens that recent turns leave; these take half of the budget if there are enough. A
 # hit costs as much time as a recent turn.
@@ -64,158 +46,6 @@ A_HIT, FEWEST_HITS = 30, 40
 SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationHistory:
-    """The visible part of a conversation since it was last cleared, as far back as a context may reach: `begin`.
-
-    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
-    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
-    cleared. `pinned` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
-    and `facts` are read for strategies only.
-    """
-
-    question: Message | None
-    begin: int
-    turns: Sequence[Turn]
-    unpaired: Sequence[Message]
-    tokens: int
-    outlines: Sequence[Outline]
-    earlier: Collection[UUID]
-    pinned: Sequence[Hit]
-    version: IndexVersion | None
-    summaries: Sequence[Summary] = ()
-    facts: Sequence[Fact] = ()
-
-
-async def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
-    """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
-
-    `known` are its newest messages, in order.
-    """
-    visibility = resolved.visibility
-    if message := next((one for one in reversed(known) if one.role == Role.USER and visibility.sees(one)), None):
-        return message
-    if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
-        return None
-    request = resolved.request
-    newest = await messages.newest(tx, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
-    return next((one for one in newest if one.seq > resolved.after_seq), None)
-
-
-async def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
-    """Read the history, with the version of what can be recalled by a model."""
-    request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
-    as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, standing, version = await tx.all_together(
-        [
-            messages.read_newest(conversation, limit=newest, as_of=as_of),
-            summaries.outlines(conversation, as_of=as_of),
-            facts.pinned(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
-            chunks.index_version(model),
-        ]
-    )
-    if resolved.strategies:
-        said = _newest_for_strategies(page, resolved)
-    else:
-        said = await _newest_for_budget(tx, page, resolved)
-    question = await _newest_question(tx, resolved, said)
-    if question is not None and request.query not in (None, question.text):
-        question = None
-    turns, unpaired = split_turns(visibility.messages(said))
-    since = [one for one in every if one.from_seq > resolved.after_seq]
-    always = {id for id, is_pinned in standing if is_pinned}
-    seen = await visibility.fact_ids(tx, [id for id, _ in standing])
-    pinned = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_PINNED]
-    known = {one.id: one for one in (await facts.facts(tx, ids=pinned, as_of=as_of) if pinned else ())}
-    whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
-    return ConversationHistory(
-        question=question,
-        begin=said[0].seq if said else resolved.after_seq + 1,
-        turns=as_seen_by(request.viewer, turns),
-        unpaired=unpaired,
-        tokens=sum(one.tokens for one in said),
-        outlines=await visibility.summaries(tx, since),
-        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
-        pinned=_standing([known[id] for id in pinned if id in known]),
-        version=version,
-        summaries=whole_summaries,
-        facts=known_facts,
-    )
-
-
-def _standing(known: Sequence[Fact]) -> list[Hit]:
-    """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
-
-    Former jobs and homes are not among them, nor a name, since facts name their subject.
-    """
-    once: dict[object, Fact] = {}
-    for one in known:
-        kind = (one.attribute or "").split("/")[0]
-        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
-            once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
-    return [
-        Hit(
-            Tier.FACTS,
-            one.id,
-            one.text,
-            0,
-            {},
-            tuple(one.sources),
-            one.occurred_at,
-            valid_to=one.valid_to,
-            importance=one.importance,
-        )
-        for one in once.values()
-    ]
-
-
-async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
-    if not resolved.strategies:
-        return (), ()
-    request, visibility = resolved.request, resolved.visibility
-    every = await summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
-    seen = await visibility.summaries(tx, [one for one in every if one.from_seq > resolved.after_seq])
-    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
-        return seen, ()
-    known = [one for one in await facts.facts(tx, as_of=request.as_of) if one.importance != UNIMPORTANT]
-    kept = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
-    return seen, [fact for fact in known if fact.id in kept]
-
-
-def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
-    """Return how many messages of this size to read for so many tokens."""
-    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
-
-
-async def _newest_for_budget(tx: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
-    """Return the newest messages in order, as many as could fill the budget with those that are seen.
-
-    `page` are the newest of them; more are read where they are too few.
-    """
-    request, visibility = resolved.request, resolved.visibility
-    read: list[Message] = []
-    tokens = 0
-    while page:
-        read += page
-        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
-        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
-        if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
-            break
-        limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
-        page = await messages.newest(tx, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
-    return [one for one in reversed(read) if one.seq > resolved.after_seq]
-
-
-def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
-    """Return every message in order: where there are very many, the newest `LONGEST` or more.
-
-    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
-    """
-    last = read[0].seq if read else 0
-    first = max((last - LONGEST) // STEP * STEP, resolved.after_seq)
-    return [one for one in reversed(read) if one.seq > first]
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
@@ -268,7 +98,7 @@ def _unpaired(message: Message) -> Decision:
 async def _recall(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
-    """Return pinned facts, other facts and hits, the best first, and the decisions on everything else."""
+    """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
     gathers = asks_for_list(query.text) or asks_for_course(query.text)
     if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
@@ -318,19 +148,25 @@ async def _recall(
     if gathers:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
-        pinned=history.pinned,
+        standing=history.standing,
         facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
         hits=hits,
         leads=leads,
         gathers=gathers,
-        left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated), *map(_says_nothing, empty)],
+        left_out=[
+            *gone,
+            *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
+            *(_left_out(hit, Reason.SUPERSEDED) for hit in outdated),
+            *(_left_out(hit, Reason.SAYS_NOTHING) for hit in empty),
+            *_ranked_lower(chosen[1], history),
+        ],
     )
 
 
 async def _find_changes(
     tx: Transaction,
     resolved: ResolvedRequest,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[RankedChunk],
     facts: Sequence[Hit],
     texts: Mapping[UUID, ItemText],
     said_facts: Sequence[SaidFact],
@@ -375,22 +211,22 @@ async def _complete(
     return [hit for hit in hits if hit not in empty], leads, empty
 
 
-def _offer(candidates: Iterable[Candidate], count: int) -> Iterator[Candidate]:
+def _offer(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:
     """Yield candidates until so many are long enough to say something alone: the others may all be left out."""
     for candidate in candidates:
         yield candidate
-        count -= candidate.chunk.stop > SHORT
+        count -= candidate.chunk.stop > SAYS_LITTLE
         if count <= 0:
             return
 
 
 async def _take_visible(
-    tx: Transaction, candidates: Iterator[Candidate], count: int, resolved: ResolvedRequest
-) -> list[Candidate]:
+    tx: Transaction, candidates: Iterator[RankedChunk], count: int, resolved: ResolvedRequest
+) -> list[RankedChunk]:
     """Return so many candidates that the viewer sees, the best first; a fact that held once is no hit, and passes."""
     if not resolved.visibility.is_active:
         return list(islice(candidates, count))
-    taken: list[Candidate] = []
+    taken: list[RankedChunk] = []
     while len(taken) < count and (page := list(islice(candidates, DEPTH))):
         hits = await to_hits(tx, page, resolved.request.as_of)
         visible = {hit.id for hit in await resolved.visibility.hits(tx, hits)}
@@ -405,20 +241,18 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _unimportant(fact: Hit) -> Decision:
-    about = ("facts", "fact", fact.id, 0, Reason.UNIMPORTANT, fact.score, fact.parts)
-    return Decision(*about, said_at=fact.occurred_at, preview=fact.text[:PREVIEW])
+def _ranked_lower(offered: Sequence[RankedChunk], history: ConversationHistory) -> Iterator[Decision]:
+    """Yield a decision for all that the question ranks lower than the hits that were offered."""
+    if history.version is not None and 0 < len(offered) < history.version.chunks:
+        least = min(one.score for one in offered)
+        note = f"of {history.version.chunks:,} chunks all but the best {len(offered)}: they score less than {least:.2f}"
+        yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 
-def _outdated(hit: Hit) -> Decision:
+def _left_out(hit: Hit, reason: Reason) -> Decision:
     section, kind = ("facts", "fact") if hit.tier == Tier.FACTS else ("hits", str(hit.tier))
-    about = (section, kind, hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
+    about = (section, kind, hit.id, 0, reason, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
-
-
-def _says_nothing(hit: Hit) -> Decision:
-    about = ("hits", str(hit.tier), hit.id, 0, Reason.SAYS_NOTHING, hit.score, hit.parts)
-    return Decision(*about, preview=hit.text[:PREVIEW])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -429,7 +263,7 @@ def _with_score(fact: Hit, score: float) -> Hit:
 
 
 async def _superseded(
-    tx: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest
+    tx: Transaction, gone: Sequence[RankedChunk], resolved: ResolvedRequest
 ) -> tuple[list[Decision], dict[UUID, float]]:
     """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
 

@@ -34,7 +34,7 @@ FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # The parts of the room that sections may count on. Hits find more of what is asked than facts of the same length: on
 # half of LoCoMo's questions 91.2 % of the evidence at 2,000 tokens and 93.9 % at 4,000, against 89.7 and 92.0 % with
 # 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (by `benchmarks/run.py locomo` then).
-WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
+SECTION_WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
 ADDED = 0.25
 # What answers to the question has its weight up to `WHOLE` tokens of room. It is read anew at every turn, while a model
 # keeps what stands before it: so of `FLAT` tokens of room it has no more than of `WHOLE`, and from there on more by the
@@ -66,7 +66,7 @@ class Allowance:
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
     """Return what each section may take of so many tokens, the built-in ones included."""
-    known = {name: Section(name) for name in WEIGHTS} | {section.name: section for section in sections}
+    known = {name: Section(name) for name in SECTION_WEIGHTS} | {section.name: section for section in sections}
     least = {name: _tokens(section.minimum, room) for name, section in known.items()}
     weights = {name: _weight(section, room) for name, section in known.items()}
     rest = max(0.0, room - sum(least.values())) / max(1.0, sum(weights.values()))
@@ -88,7 +88,7 @@ def merge_sections(kept: Sequence[Section], given: Sequence[Section]) -> tuple[S
 def _weight(section: Section, room: int) -> float:
     if section.weight is not None:
         return section.weight
-    weight = WEIGHTS.get(section.name, ADDED)
+    weight = SECTION_WEIGHTS.get(section.name, ADDED)
     if section.name not in FOR_THE_QUESTION or room <= WHOLE:
         return weight
     if section.name == HITS and room < FLAT:
@@ -104,7 +104,7 @@ def _tokens(amount: Amount, room: int) -> float:
 class Candidates:
     """What a context may be made of, each in the order of preference; recent turns the newest first.
 
-    `pinned` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
+    `standing` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
     `leads` are what hits lean on, by the ids of those; a question that `gathers` asks for several things.
@@ -118,7 +118,7 @@ class Candidates:
     ending: Sequence[Turn] = ()
     turns: Sequence[Entry] = ()
     summaries: Sequence[Summary] = ()
-    pinned: Sequence[Hit] = ()
+    standing: Sequence[Hit] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
     leads: Mapping[UUID, Hit] = field(default_factory=dict)
@@ -160,7 +160,7 @@ class SectionHeader:
 class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 
-    A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
+    A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `standing` is in whatever is asked, as far
     as it fits; `sources` are the messages that it was made from. `note` is for the receipt. A hit comes with its
     `lead`, which is what was said before that it leans on.
     """
@@ -175,7 +175,7 @@ class ContextItem:
     shows: frozenset[UUID] = frozenset()
     first_seq: float = -math.inf
     note: str = ""
-    pinned: bool = False
+    standing: bool = False
     sources: tuple[UUID, ...] = ()
     under: tuple[SectionHeader, ...] = ()
     lead: ContextItem | None = None
@@ -183,7 +183,7 @@ class ContextItem:
     @cached_property
     def rows(self) -> list[str]:
         """Every `ROW` of its words that follow one another, by which texts are compared; a shorter text is one row."""
-        if len(self.text) > LONGEST:
+        if len(self.text) > LONGEST_COMPARED:
             return []
         words = _words(self.text)
         # As texts: the garbage collector would follow every tuple, and a context has thousands.
@@ -192,7 +192,7 @@ class ContextItem:
 
 
 ROW = 4  # words
-LONGEST = 100_000  # characters of a text that is compared: a look at one of megabytes takes seconds
+LONGEST_COMPARED = 100_000  # characters of a text that is compared: a look at one of megabytes takes seconds
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ASCII = bytes(range(256)).decode("latin-1").translate(_MARKS).encode("latin-1")
 _OTHERS = re.compile("[“”„‘’«»…–—]")
@@ -232,10 +232,10 @@ class ItemFactory:
             items.append(ContextItem(SUMMARIES, "summary", one.id, tokens, one, one.text, first_seq=seq, under=under))
         return items
 
-    def facts(self, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
-        """Return items for pinned facts, then for facts that answer to the question."""
-        fence = (self._fence("standing"),) if pinned else ()
-        return [self._fact(fact, fence, pinned=True) for fact in pinned] + [
+    def facts(self, standing: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
+        """Return items for standing facts, then for facts that answer to the question."""
+        fence = (self._fence("standing"),) if standing else ()
+        return [self._fact(fact, fence, standing=True) for fact in standing] + [
             self._fact(fact, self._facts) for fact in others
         ]
 
@@ -264,9 +264,9 @@ class ItemFactory:
         before = None if lead is None else self._hit(lead, note="what the next hit leans on")
         return ContextItem(*about, note=note, under=(*self._hits, self._days[day]), lead=before)
 
-    def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, pinned: bool = False) -> ContextItem:
+    def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, standing: bool = False) -> ContextItem:
         about = (FACTS, "fact", fact.id, self._line(fact_line(fact)), fact, fact.text, fact.score)
-        return ContextItem(*about, pinned=pinned, sources=fact.sources, under=under)
+        return ContextItem(*about, standing=standing, sources=fact.sources, under=under)
 
     def _block(self, block: Block) -> ContextItem:
         tokens, seq = FENCE + self._line(indent(block.text)), block.first_seq

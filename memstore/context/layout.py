@@ -46,7 +46,7 @@ from memstore.strategies.base import Block, Turn
 OVERHEAD, TOOLS = "overhead", "tools"
 SECTIONS = {  # of parts; the others are the user's own
     PartKind.SYSTEM: "system",
-    PartKind.PINNED_FACTS: "facts",
+    PartKind.STANDING_FACTS: "facts",
     PartKind.SUMMARIES: "summaries",
     PartKind.RECORD: "recent",
     PartKind.MESSAGE: "recent",
@@ -93,7 +93,7 @@ class Layout:
         sections = candidates.sections
         self.base = room_for_sections(candidates.system, target)
         own = [section for section in sections if section.text is not None]
-        self.static = [section.name for section in own if section.steady]  # at the start of the context
+        self.static = [section.name for section in own if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.room = target.most - bare  # for what is chosen
         self.moves_window = candidates.gathers and self.base < FLAT
@@ -105,7 +105,7 @@ class Layout:
         self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
-            FACTS: factory.facts(candidates.pinned, candidates.facts),
+            FACTS: factory.facts(candidates.standing, candidates.facts),
             HITS: factory.hits(candidates.hits, candidates.leads),
         }
         summary_tokens = summary_tokens or sum(item.tokens for item in self.items[SUMMARIES])
@@ -207,12 +207,12 @@ class Layout:
             system=candidates.system,
             summaries=content.get(SUMMARIES, []),
             turns=[*content.get(RECENT, []), *candidates.ending],
-            facts=[item.content for item in facts if not item.pinned],
+            facts=[item.content for item in facts if not item.standing],
             hits=content.get(HITS, []),
             question=candidates.question,
             question_seq=candidates.question_seq,
             static_sections=[section for section in own if section.name in self.static],
-            pinned_facts=[item.content for item in facts if item.pinned],
+            standing_facts=[item.content for item in facts if item.standing],
             custom_sections=[section for section in own if section.name not in self.static],
         )
 
@@ -252,7 +252,7 @@ def write_receipt(layout: Layout) -> Receipt:
         included=tuple(decision_of(item) for items in layout.selection.chosen.values() for item in items),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
-        cacheable=_cacheable(layout),
+        static_tokens=_static_tokens(layout),
         compressed=tuple(candidates.compressed),
         content_hash=content_hash(layout.prompt.sent),
         renderer=f"{target.format.name}/{RENDERER}",
@@ -291,7 +291,7 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     else:
         values = {"preview": str(content)[:PREVIEW]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
-    return Decision(*about, pinned=item.pinned, **{"note": item.note, **values})
+    return Decision(*about, standing=item.standing, **{"note": item.note, **values})
 
 
 def _written_texts(selection: Selection) -> dict[str, str]:
@@ -386,7 +386,7 @@ def _section_tokens(layout: Layout) -> dict[str, int]:
     return sections | ({TOOLS: tools} if layout.target.tools else {}) | {OVERHEAD: max(0, left)}
 
 
-def _cacheable(layout: Layout) -> int:
+def _static_tokens(layout: Layout) -> int:
     """Return the tokens before the first message that another question about the same conversation might change."""
     content, target = layout.content, layout.target
     if not layout.candidates.static or not layout.selection.is_static:

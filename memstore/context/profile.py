@@ -41,10 +41,10 @@ ANSWER_STYLE, ALLERGY, NAME, FORMER = "answer_style", "allergy", "name", "former
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
-LONGEST = 25  # words of a quotation
+LONGEST_QUOTATION = 25  # words of a quotation
 MOST_SPOKEN = 150  # quotations that are weighed against one another
 SHARED = 2  # of them at least: a word alone is a topic
-SHORTEST, TELLING = 3, 4  # content words of a quotation; with fewer than the second it comes after all others
+SHORTEST_QUOTATION, TELLING = 3, 4  # content words of a quotation; with fewer than the second it comes after all others
 LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
 
 # What leans on something else: on what was said before, on who listens, or on one thing that both look at.
@@ -253,8 +253,10 @@ def _line(one: _Candidate) -> str:
 def _decision(one: _Candidate, counter: TokenCounter, reason: Reason | None = None) -> Decision:
     about = (one.section, "fact", one.fact.id, counter.count(f"{_line(one)}\n"), reason)
     fact = one.fact
-    pinned = fact.importance == ALWAYS
-    return Decision(*about, said_at=fact.occurred_at, valid_to=fact.valid_to, pinned=pinned, preview=one.text[:PREVIEW])
+    standing = fact.importance == ALWAYS
+    return Decision(
+        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:PREVIEW]
+    )
 
 
 def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
@@ -375,8 +377,8 @@ def _stands_alone(words: str, names: Collection[str]) -> bool:
         and not _MOOD.search(words)
         and words[:1].upper() == words[:1]
         and not words.startswith(("Since ", "Because ", "Although ", "Unless "))
-        and len(words.split()) <= LONGEST
-        and len(set(content_words(words))) >= SHORTEST
+        and len(words.split()) <= LONGEST_QUOTATION
+        and len(set(content_words(words))) >= SHORTEST_QUOTATION
     )
 
 

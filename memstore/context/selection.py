@@ -1,7 +1,7 @@
 """Selection: which items go in. Pure arithmetic over tokens; the selection is counted again as a whole.
 
     required                                 the minimums in tokens
-    static, in the order of the context      pinned facts · the user's own · the window of recent turns · summaries
+    static, in the order of the context      standing facts · the user's own · the window of recent turns · summaries
     for the question                         the user's own · facts · hits, each within its share
     what is left                             what answers, by priority; where nothing does, more turns
 
@@ -22,8 +22,8 @@ from memstore.context.items import (
     FOR_THE_QUESTION,
     HITS,
     RECENT,
+    SECTION_WEIGHTS,
     SUMMARIES,
-    WEIGHTS,
     WHOLE,
     Allowance,
     ContextItem,
@@ -32,9 +32,9 @@ from memstore.context.items import (
 )
 from memstore.models import ALWAYS, Reason
 
-# Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
+# Of the room, that standing facts may have at most, their fence included: all of them, and the first one alone. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
-PINNED, FIRST = 1 / 3, 0.6
+STANDING, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
 TURNS, SHARE, MOST = 12, 0.05, 0.25
 UNUSED = 0.03  # of the room, at most, while anything fits into it
@@ -60,7 +60,7 @@ class Selection:
         return item in self._inside
 
     def _choose(self, items: Iterable[ContextItem]) -> None:
-        self.chosen: dict[str, list[ContextItem]] = {section: [] for section in WEIGHTS}
+        self.chosen: dict[str, list[ContextItem]] = {section: [] for section in SECTION_WEIGHTS}
         self.tokens = 0
         self.shown: set[UUID] = set()
         self._hits: dict[UUID | None, str] = {}  # what is in of each message
@@ -139,7 +139,7 @@ class Selection:
         if item.section == SUMMARIES:
             return item.first_seq >= self.oldest
         if item.section == FACTS:
-            return not item.pinned and not self.shown.isdisjoint(item.sources)
+            return not item.standing and not self.shown.isdisjoint(item.sources)
         return item.section == HITS and item.id in self.shown
 
     def is_said(self, item: ContextItem) -> bool:
@@ -147,7 +147,7 @@ class Selection:
         if item.section == FACTS:
             if any(one.id == item.id for one in self.chosen[FACTS]):
                 return True
-            return not item.pinned and self._hits.keys() >= {*item.sources} and is_quotation(item.content)
+            return not item.standing and self._hits.keys() >= {*item.sources} and is_quotation(item.content)
         if item.section != HITS:
             return False
         for one in self._unread:
@@ -182,17 +182,17 @@ class Selection:
     def drop(self, section: str | None = None) -> bool:
         """Take the least needed item out: what came last, of the section or of that which can best spare it.
 
-        Pinned facts go last of all. Return False where nothing is left that may go.
+        Standing facts go last of all. Return False where nothing is left that may go.
         """
-        custom = [name for name in self.chosen if name not in WEIGHTS]
+        custom = [name for name in self.chosen if name not in SECTION_WEIGHTS]
         order = (HITS, FACTS, *custom, SUMMARIES, RECENT) if section is None else (section,)
-        for pinned in (False, True):
+        for standing in (False, True):
             for name in order:
-                spare = [one for one in self._chosen(name) if one.pinned == pinned and one not in self.required]
+                spare = [one for one in self._chosen(name) if one.standing == standing and one not in self.required]
                 if spare:
                     self.remove(spare[-1])
                     self.keep_required()
-                    self.is_static = self.is_static and name in (HITS, FACTS) and not pinned
+                    self.is_static = self.is_static and name in (HITS, FACTS) and not standing
                     return True
         return False
 
@@ -233,8 +233,8 @@ def select_static(
     """
     answering = _answering(plan, static)
     required = required_items(items, plan)
-    ahead = [item for name, some in required.items() for item in some if name not in answering or item.pinned]
-    behind = [item for name in answering for item in required.get(name, ()) if not item.pinned]
+    ahead = [item for name, some in required.items() for item in some if name not in answering or item.standing]
+    behind = [item for name in answering for item in required.get(name, ()) if not item.standing]
     selection = Selection((*ahead, *behind))
     for item in ahead:
         selection.add(item)
@@ -242,9 +242,9 @@ def select_static(
     shares = sum(plan[name].share for name in answering if name in (FACTS, HITS) or items.get(name))
     half = shares // 2
     selection.is_static = must <= half and must <= (1 - FIRST) * base
-    pinned = [item for item in items.get(FACTS, ()) if item.pinned]
-    always = [item for item in pinned if item.content.importance == ALWAYS]
-    for some, part in ((always, 1.0), (pinned[:1], FIRST), (pinned, PINNED)):
+    standing = [item for item in items.get(FACTS, ()) if item.standing]
+    always = [item for item in standing if item.content.importance == ALWAYS]
+    for some, part in ((always, 1.0), (standing[:1], FIRST), (standing, STANDING)):
         most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
         selection.take(some, FACTS, most, base - must, gaps=False)
     room = base - (shares if selection.is_static else must + half)
@@ -264,7 +264,7 @@ def select_static(
 
 def select_answers(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
     """Add what the sections for the question may count on, in at most `room` tokens in all."""
-    for section in sorted(_answering(plan, static), key=lambda name: (name in WEIGHTS, -plan[name].priority)):
+    for section in sorted(_answering(plan, static), key=lambda name: (name in SECTION_WEIGHTS, -plan[name].priority)):
         if section not in FOR_THE_QUESTION or not _are_ranked_together(plan, room):
             selection.take(_unpinned(items, section), section, plan[section].share, room)
 
@@ -307,8 +307,8 @@ def _are_ranked_together(plan: Plan, room: int) -> bool:
 
 
 def _unpinned(items: CandidateItems, section: str) -> list[ContextItem]:
-    """Return what answers to the question. What is pinned has had its room, which no question moves."""
-    return [item for item in items.get(section, ()) if not item.pinned]
+    """Return what answers to the question. What is standing has had its room, which no question moves."""
+    return [item for item in items.get(section, ()) if not item.standing]
 
 
 def _answering(plan: Plan, static: Sequence[str]) -> list[str]:

@@ -64,9 +64,12 @@ _REFERS = re.compile(
 )
 _NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
 _QUESTION_MARKS = ("?", "？", "؟")
-SHORT, FRAGMENT = 16, 5  # words of an utterance that may lean on the one before, and of one that always does
+LEANING_WORDS, FRAGMENT_WORDS = (
+    16,
+    5,
+)  # words of an utterance that may lean on the one before, and of one that always does
 FEW = 3  # terms of one that leans on a statement, too
-LONGEST = 120  # characters of what leans, and of what is leaned on
+LONGEST_LEANING = 120  # characters of what leans, and of what is leaned on
 READ = 1000  # characters before what leans that are looked at
 AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
 COMMENT = 0.08  # what a person's hit loses that only comments on what another said, where several things are asked for
@@ -91,9 +94,9 @@ def leans(text: str) -> bool:
     [True, True, False]
     """
     words = len(_WORD.findall(text))
-    if words > SHORT or is_question(text):
+    if words > LEANING_WORDS or is_question(text):
         return False
-    return words <= FRAGMENT or any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
+    return words <= FRAGMENT_WORDS or any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
 
 
 def is_question(text: str) -> bool:
@@ -122,9 +125,9 @@ def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int,
     if asked is None:
         return None
     start, stop = asked
-    if stop - start > LONGEST:
-        blank = before.find(" ", stop - LONGEST, stop)
-        start = stop - LONGEST if blank < 0 else blank + 1
+    if stop - start > LONGEST_LEANING:
+        blank = before.find(" ", stop - LONGEST_LEANING, stop)
+        start = stop - LONGEST_LEANING if blank < 0 else blank + 1
     return start, stop
 
 

@@ -186,11 +186,11 @@ async def _fill_chunks(
     add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [epoch] = tx.first
+            [erasure_version] = tx.first
             batch = await embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
         vectors = await to_thread(_embed_chunks, dependencies, batch)
         try:
-            async with erasure.transaction_if_unchanged(database, user, epoch) as tx:
+            async with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
                 made += await add(tx, vectors, model)
         except ModelChanged:
             raise

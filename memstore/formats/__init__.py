@@ -34,10 +34,10 @@ from memstore.formats.parts import (
     indent_further_lines,
     memory_text,
     name_speakers,
-    pinned_facts_text,
     plain_text,
     section_text,
     speaker_label,
+    standing_facts_text,
     summaries_text,
     turn_parts,
 )
@@ -115,7 +115,7 @@ class PlainText:
         """Return the context as a text whose frame no message can imitate."""
         sections = [
             *((one.name, section_text(one)) for one in content.static_sections),
-            ("What holds always", pinned_facts_text(content.pinned_facts)),
+            ("What holds always", standing_facts_text(content.standing_facts)),
             ("Earlier in this conversation", summaries_text(content.summaries)),
             ("The latest messages", _conversation_text(content.turns_before)),
             *((one.name, section_text(one)) for one in content.custom_sections),

@@ -1,6 +1,6 @@
 """Anthropic's format of messages: the system prompt apart, users and the assistant by turns, tools as blocks. Pure.
 
-    system     the system prompt · instructions of the conversation · static sections, pinned facts · its summaries
+    system     the system prompt · instructions of the conversation · static sections, standing facts · its summaries
     messages   recent turns, records of shortened ones in their place │ other sections, facts and hits, the question
 
 What changes with the question stands in the last message of the user's, so that a cached prefix stays good: Anthropic's
@@ -31,7 +31,7 @@ from memstore.tool_calls import arguments_of, name_of, stored_call
 OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
 NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-_ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.PINNED_FACTS, PartKind.SUMMARIES)
+_ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.STANDING_FACTS, PartKind.SUMMARIES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 Every format has the parts in the same order:
 
-    system prompt · the user's static sections · pinned facts · summaries of this conversation · recent turns │
+    system prompt · the user's static sections · standing facts · summaries of this conversation · recent turns │
     the user's other sections · facts and hits for this question · the question
 
 The parts before the bar do not depend on the question.
@@ -124,7 +124,7 @@ class PartKind(Enum):
 
     SYSTEM = auto()
     STATIC_SECTION = auto()
-    PINNED_FACTS = auto()
+    STANDING_FACTS = auto()
     SUMMARIES = auto()
     RECORD = auto()
     MESSAGE = auto()
@@ -151,7 +151,7 @@ class PromptPart:
 class PromptContent:
     """What was selected for a context, in the order of selection; `parts` has it in the order of the context.
 
-    Static sections and pinned facts stand at the start of every context of a conversation, custom sections just before
+    Static sections and standing facts are at the start of every context of a conversation, custom sections just before
     the question.
     """
 
@@ -163,7 +163,7 @@ class PromptContent:
     question: Json | None = None
     question_seq: int | None = None
     static_sections: Sequence[CustomSection] = ()
-    pinned_facts: Sequence[Hit] = ()
+    standing_facts: Sequence[Hit] = ()
     custom_sections: Sequence[CustomSection] = ()
 
     @cached_property
@@ -180,7 +180,7 @@ class PromptContent:
         return [
             *([PromptPart(PartKind.SYSTEM, _system_message(self.system))] if self.system is not None else []),
             *_section_parts(PartKind.STATIC_SECTION, self.static_sections),
-            *_system_parts(PartKind.PINNED_FACTS, pinned_facts_text(self.pinned_facts)),
+            *_system_parts(PartKind.STANDING_FACTS, standing_facts_text(self.standing_facts)),
             *_system_parts(PartKind.SUMMARIES, summaries_text(self.summaries)),
             *turn_parts(self.turns_before),
         ]
@@ -341,8 +341,8 @@ def summaries_text(summaries: Sequence[Summary]) -> str:
     return _fence("summaries", [indent(summary.text) for summary in ordered])
 
 
-def pinned_facts_text(facts: Sequence[Hit]) -> str:
-    """Return pinned facts, which stand in every context, the oldest first; "" without any."""
+def standing_facts_text(facts: Sequence[Hit]) -> str:
+    """Return standing facts, which stand in every context, the oldest first; "" without any."""
     return _fence("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
 
 

@@ -28,7 +28,7 @@ class Section:
     which part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your
     own 0.25); sections of the highest `priority` first use what others leave.
 
-    `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
+    `text` is a text, or several in the order of preference. A `static` section stands at the start, where a model's
     cache keeps it, and does not depend on the question; others stand just before the question.
     """
 
@@ -38,7 +38,7 @@ class Section:
     maximum: Amount | None = None
     weight: float | None = None
     priority: int = 0
-    steady: bool = False
+    static: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -54,6 +54,7 @@ class Reason(StrEnum):
     """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it."""
 
     # Each comment names the module of memstore.context that decides it.
+    RANKED_LOWER = "ranked lower"  # candidates._ranked_lower
     OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
     DUPLICATE = "duplicate"  # selection.Selection.why_not
     ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
@@ -74,7 +75,7 @@ class Decision:
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
     of a profile's facts; `start` and `length` which characters of it are shown; `said_at` when a fact was said,
-    `valid_to` when it ends. A `pinned` item is included whatever is asked. `preview` is how its text begins: for
+    `valid_to` when it ends. A `standing` item is included whatever is asked. `preview` is how its text begins: for
     people, and never stored.
     """
 
@@ -92,7 +93,7 @@ class Decision:
     length: int | None = None
     said_at: datetime | None = None
     valid_to: datetime | None = None
-    pinned: bool = False
+    standing: bool = False
     preview: str = field(default="", compare=False)
 
     def as_dict(self) -> Json:
@@ -124,8 +125,8 @@ class Receipt:
     """The record of one context. Tokens are the counter's, `count` is how they are known: exact, server, estimated …
 
     `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
-    others that were left out, by reason. `cacheable` are the tokens from the start that do not depend on the question.
-    `compressed` is what each strategy did, in order.
+    others that were left out, by reason. `static_tokens` are the tokens from the start that do not depend on the
+    question. `compressed` is what each strategy did, in order.
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
@@ -141,7 +142,7 @@ class Receipt:
     left_out: tuple[Decision, ...]
     reserve: int = 0
     compressed: tuple[Compression, ...] = ()
-    cacheable: int = 0
+    static_tokens: int = 0
     count: str = "exact"
     unlisted: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
@@ -157,7 +158,7 @@ class Receipt:
 
     def as_dict(self) -> Json:
         """Return the receipt as JSON; `Receipt.from_dict` reads it back, but for `preview` and `recorded_at`."""
-        always = {name: getattr(self, name) for name in ("budget", "reserve", "cacheable", "count")}
+        always = {name: getattr(self, name) for name in ("budget", "reserve", "static_tokens", "count")}
         body = always | as_json(self, exclude={"included", "left_out", "compressed", "recorded_at"})
         body |= {name: [item.as_dict() for item in getattr(self, name)] for name in ("included", "left_out")}
         return body | ({"compressed": [step.as_dict() for step in self.compressed]} if self.compressed else {})
@@ -177,7 +178,7 @@ class Receipt:
         """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
         kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
         used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
-        lines = [f"{used}; {self.cacheable:,} the same in every context"]
+        lines = [f"{used}; {self.static_tokens:,} the same in every context"]
         for section, tokens in self.sections.items():
             bar = "█" * round(BAR_WIDTH * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
@@ -249,7 +250,7 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
         successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)
         why.append(f"in its place is {_preview(successor)}")
     reasons = "; ".join(filter(None, why))
-    always = "in every context" if decision.pinned and decision.reason is None else ""
+    always = "in every context" if decision.standing and decision.reason is None else ""
     return f"{_preview(decision)} {', '.join(filter(None, [size, score, always]))}{f': {reasons}' if reasons else ''}"
 
 

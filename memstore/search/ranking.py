@@ -61,7 +61,7 @@ NEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class RankedChunk:
     """A chunk, with what each signal adds to its score."""
 
     chunk: Chunk
@@ -78,9 +78,9 @@ class Ranking:
     """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
 
     tiers: Sequence[Tier]
-    build: Callable[[Sequence[int]], Sequence[Candidate]]
+    build: Callable[[Sequence[int]], Sequence[RankedChunk]]
 
-    def of(self, *tiers: Tier) -> Iterator[Candidate]:
+    def of(self, *tiers: Tier) -> Iterator[RankedChunk]:
         """Yield the candidates of some tiers, the best first."""
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
         while some := list(islice(places, BUILT_AT_ONCE)):
@@ -213,16 +213,18 @@ def _ranking(index: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: i
     order = order[kept]
     tiers = index.tiers[rows[order]]
 
-    def build(places: Sequence[int]) -> list[Candidate]:
+    def build(places: Sequence[int]) -> list[RankedChunk]:
         chosen = order[list(places)]
         values = zip(*(values[chosen].tolist() for values in parts.values()), strict=True)
         chunks = index.chunks(rows[chosen])
-        return [Candidate(chunk, dict(zip(parts, own, strict=True))) for chunk, own in zip(chunks, values, strict=True)]
+        return [
+            RankedChunk(chunk, dict(zip(parts, own, strict=True))) for chunk, own in zip(chunks, values, strict=True)
+        ]
 
     return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)
 
 
-def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
+def best_of_each(candidates: Iterable[RankedChunk]) -> Iterator[RankedChunk]:
     """Yield only the best chunk of each item, in the order given."""
     seen: set[UUID] = set()
     for candidate in candidates:

@@ -28,8 +28,8 @@ from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vecto
 from memstore.search.ranking import (
     EMPTY_RANKING,
     NEWEST,
-    Candidate,
     QueryFeatures,
+    RankedChunk,
     Ranking,
     best_of_each,
     rank,
@@ -176,13 +176,13 @@ async def recall(
     return hits[:limit]
 
 
-async def to_hits(tx: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+async def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
     said = await chunks.load_texts(tx, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
-def make_hit(one: Candidate, said: ItemText) -> Hit:
+def make_hit(one: RankedChunk, said: ItemText) -> Hit:
     """Return the hit that a candidate becomes."""
     chunk = one.chunk
     return Hit(

@@ -59,7 +59,7 @@ class Place(NamedTuple):
 # erasing and deriving, SHARED_VERSION from erasing only.
 LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
 SHARED_VERSION = read_one(SQL["share"], UserVersion)
-VERSION = read_one(SQL["epoch"], UserVersion)
+VERSION = read_one(SQL["version"], UserVersion)
 
 
 @asynccontextmanager

@@ -176,7 +176,7 @@ def test_a_context_is_within_its_budget_and_explained(of_sample: Run) -> None:
     shown = of_sample(*asked, "--explain").out
     assert "── system\nBe kind.\n" in shown
     assert f"{given['tokens']} of 400 tokens" in shown
-    assert f"; {given['receipt']['cacheable']} the same in every context\n" in shown
+    assert f"; {given['receipt']['static_tokens']} the same in every context\n" in shown
     static = {one["id"] for one in given["receipt"]["included"] if one.get("pinned")}
     assert static and shown.count(", in every context") == len(static)
     assert re.search("peanuts.*, in every context", shown)

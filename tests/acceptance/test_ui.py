@@ -195,8 +195,8 @@ async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store
         for reason in reasons:
             assert f'<span class="why">{escape(str(reason))}' in page.text
         assert "kept free" in page.text
-        assert f"The same in every context: the first {made.receipt.cacheable:,} tokens." in page.text
-        static = [one for one in made.receipt.included if one.pinned]
+        assert f"The same in every context: the first {made.receipt.static_tokens:,} tokens." in page.text
+        static = [one for one in made.receipt.included if one.standing]
         assert static and page.text.count("· in every context") == len(static)
         again = await read(client, url_to("users", "alice", "contexts", made.receipt.id, "replay"))
         assert "To the byte." in again.text

@@ -34,7 +34,7 @@ async def known(store: AsyncMemoryStore, *said: str, user: str = "alice") -> Asy
 
 def facts_in(context: Context) -> dict[str, bool]:
     """Give the facts of a context by their beginnings, and whether each stands there whatever is asked."""
-    return {one.preview: one.pinned for one in context.receipt.included if one.kind == "fact"}
+    return {one.preview: one.standing for one in context.receipt.included if one.kind == "fact"}
 
 
 async def test_a_profile_says_each_thing_once_with_its_sources(store: AsyncMemoryStore) -> None:

@@ -44,7 +44,7 @@ SPEAKERS = st.sampled_from(
 CALLS = st.sampled_from([False, False, False, True])
 SAID = st.lists(st.tuples(SPEAKERS, WORDS, CALLS), min_size=1, max_size=20)
 TOOL: Json = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
-CALENDAR = {"name": "calendar", "text": ["Friday: Porto.", "Saturday: Rome."], "steady": True}
+CALENDAR = {"name": "calendar", "text": ["Friday: Porto.", "Saturday: Rome."], "static": True}
 REQUESTS: dict[str, Any] = {
     "query": st.sampled_from([None, "Where do I live?", "What of the ferry to Rome?"]),
     "budget": st.integers(150, 3000),

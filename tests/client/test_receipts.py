@@ -65,7 +65,7 @@ async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: A
     assert (receipt.budget, receipt.reserve, receipt.counter, receipt.count) == (900, 100, store.counter.name, "exact")
     assert receipt.texts == {"system": system, "query": "What did we see in Lisbon?"}
     assert receipt.models["embedder"] == "hashing:256"
-    hits = [one for one in receipt.decisions() if one.section in ("hits", "facts")]
+    hits = [one for one in receipt.decisions() if one.section in ("hits", "facts") and one.id]
     assert hits
     for one in hits:
         assert one.score == pytest.approx(sum(one.parts.values()), abs=1e-5)
@@ -188,14 +188,24 @@ async def test_a_replay_gives_the_bytes_that_were_sent(store: AsyncMemoryStore, 
         assert (await scope.user.replay(kept_elsewhere)).exact
 
 
+async def test_a_receipt_says_how_many_messages_rank_lower_than_all_that_was_offered(store: AsyncMemoryStore) -> None:
+    scope = await talk(store, turns=80)
+    receipt = (await scope.context("What am I allergic to?", budget=400)).receipt
+    [lower] = [one for one in receipt.left_out if one.reason == Reason.RANKED_LOWER]
+    offered = {one.id for one in (*receipt.included, *receipt.left_out) if one.section == "hits" and one.id}
+    count = (await store.stats())["chunks"]
+    assert f"of {count} chunks all but the best" in lower.note and 0 < len(offered) < count
+    assert lower.note in receipt.explain()
+
+
 async def test_a_replay_has_the_sections_of_ones_own(store: AsyncMemoryStore) -> None:
     scope = await talk(store, turns=20)
     own = [
-        Section("calendar", text=["Friday: Porto.", "Saturday: Rome."], steady=True),
+        Section("calendar", text=["Friday: Porto.", "Saturday: Rome."], static=True),
         Section("weather", text="It rains. " * 80, maximum=60),
     ]
     context = await scope.context("What am I allergic to?", budget=1200, sections=own)
-    assert any(one.pinned for one in context.receipt.included)
+    assert any(one.standing for one in context.receipt.included)
     assert "Friday" not in json.dumps(context.receipt.as_dict() | {"texts": {}})
     assert "Friday: Porto." in (await scope.user.receipt(context.receipt)).explain()
     replay = await scope.user.replay(str(context.receipt.id))
@@ -205,7 +215,7 @@ async def test_a_replay_has_the_sections_of_ones_own(store: AsyncMemoryStore) ->
 
 async def test_a_replay_has_sections_of_which_nothing_fitted(store: AsyncMemoryStore) -> None:
     scope = await talk(store, turns=4)
-    own = [Section("calendar", text="Friday: Porto. " * 400, maximum=20), Section("rules", text="", steady=True)]
+    own = [Section("calendar", text="Friday: Porto. " * 400, maximum=20), Section("rules", text="", static=True)]
     for format in ("text", "openai"):
         context = await scope.context("Where to?", budget=500, sections=own, format=format)
         replay = await scope.user.replay(context.receipt)

@@ -481,7 +481,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "facts",
             dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
         ),
-        ("facts", "pinned_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
+        ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
         ("fact_history", "said_facts", {"message_ids": some, "as_of": None}),

@@ -137,8 +137,8 @@ def sections(draw: st.DrawFn) -> list[Section]:
         found.append(Section(name, minimum=minimum, **given))
     for name in draw(st.lists(st.sampled_from(["calendar", "persona"]), max_size=2, unique=True)):
         said = draw(texts | st.lists(texts, max_size=3))
-        steady = draw(st.booleans())
-        found.append(Section(name, text=said, minimum=draw(st.just(0) | amounts), steady=steady))
+        static = draw(st.booleans())
+        found.append(Section(name, text=said, minimum=draw(st.just(0) | amounts), static=static))
     return found
 
 
@@ -162,7 +162,7 @@ def materials(draw: st.DrawFn) -> Candidates:
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
         summaries=draw(st.lists(summaries(), max_size=4)),
-        pinned=draw(st.just([]) | st.lists(hits(Tier.FACTS), max_size=4)),
+        standing=draw(st.just([]) | st.lists(hits(Tier.FACTS), max_size=4)),
         facts=draw(st.lists(hits(Tier.FACTS), max_size=6)),
         sections=draw(st.just([]) | sections()),
         hits=draw(st.lists(hits(Tier.MESSAGES), max_size=8)),

@@ -103,7 +103,7 @@ def check_budget(material: Candidates, budget: int, context: Context, counter: T
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
     assert all(tokens >= 0 for tokens in context.receipt.sections.values())
     check_maximums(material, budget, context, counter)
-    assert 0 <= context.receipt.cacheable <= context.tokens
+    assert 0 <= context.receipt.static_tokens <= context.tokens
 
 
 def check_maximums(material: Candidates, budget: int, context: Context, counter: TokenCounter) -> None:
@@ -158,7 +158,7 @@ def is_shown(piece: ContextItem, context: Context) -> bool:
 
 def pinned_in(context: Context) -> set[UUID | None]:
     """Give the standing facts that are in a context."""
-    return {one.id for one in context.receipt.included if one.pinned}
+    return {one.id for one in context.receipt.included if one.standing}
 
 
 def check_question(material: Candidates, context: Context) -> None:
@@ -184,7 +184,7 @@ def check_receipt(material: Candidates, context: Context) -> None:
     """Every piece is in or left out with a reason."""
     receipt = context.receipt
     own = sum(len(section.texts) for section in material.sections)
-    facts = {fact.id for fact in (*material.pinned, *material.facts)}
+    facts = {fact.id for fact in (*material.standing, *material.facts)}
     others = sum(map(len, (material.summaries, facts, material.hits))) + own
     known = [*receipt.included, *receipt.left_out]
     assert sum(one.section != "recent" for one in known) == others
@@ -202,7 +202,7 @@ def check_prefix(material: Candidates, other: dict[str, object], budget: int) ->
     found = [composed(one, budget) for one in both]
     enough = max([budget, *(one.needed for one in found if isinstance(one, BudgetTooSmall))])
     contexts = [compose(one, enough, EXACT) for one in both]
-    least = min(context.receipt.cacheable for context in contexts)
+    least = min(context.receipt.static_tokens for context in contexts)
     prefixes = [cut(context.messages, least) for context in contexts]
     assert prefixes[0] == prefixes[1]
 

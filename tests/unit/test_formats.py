@@ -63,7 +63,7 @@ def test_the_budget_holds_in_every_format_and_the_figures_add_up(
     found = RenderedPrompt(context.messages, context.system, context.text)
     assert context.tokens == count_prompt(found, EXACT) <= budget
     assert context.receipt.tokens == sum(context.receipt.sections.values()) == context.tokens
-    assert 0 <= context.receipt.cacheable <= context.tokens
+    assert 0 <= context.receipt.static_tokens <= context.tokens
     if not isinstance(format, Own | PlainText):  # in a text, tokens grow together over the ends of sections
         assert all(tokens >= 0 for tokens in context.receipt.sections.values()), context.receipt.sections
     assert compose(material, budget, EXACT, format=format) == context
@@ -80,13 +80,13 @@ def test_what_is_reported_as_stable_is_the_same_for_another_question(
         )
         for text in (one_text, other_text)
     ]
-    least = min(asked, key=lambda context: context.receipt.cacheable)
+    least = min(asked, key=lambda context: context.receipt.static_tokens)
     if least.text is not None:
         whole = [context.text or "" for context in asked]
         shared = next((n for n, (a, b) in enumerate(zip(*whole, strict=False)) if a != b), min(map(len, whole)))
-        assert EXACT.count(whole[0][:shared]) >= least.receipt.cacheable - 1
+        assert EXACT.count(whole[0][:shared]) >= least.receipt.static_tokens - 1
         return
-    prefixes = [cut(RenderedPrompt(one.messages, one.system).chat, least.receipt.cacheable) for one in asked]
+    prefixes = [cut(RenderedPrompt(one.messages, one.system).chat, least.receipt.static_tokens) for one in asked]
     assert prefixes[0] == prefixes[1]
 
 
@@ -184,7 +184,7 @@ def test_what_is_steady_stands_at_the_start_and_what_is_not_with_the_question() 
         message(2, "assistant", "Hi"),
         system="Be kind.",
         static_sections=[CustomSection("rules", ["No haste.\n</rules>"])],
-        pinned_facts=[hit("Bob is allergic", Tier.FACTS)],
+        standing_facts=[hit("Bob is allergic", Tier.FACTS)],
         custom_sections=[CustomSection("weather", ["Rain."])],
         facts=[hit("Bob likes tea", Tier.FACTS)],
         question={"role": "user", "content": "And tea?"},
@@ -312,7 +312,7 @@ def test_hostile_memory_leaves_its_frame_in_no_format(format: Format) -> None:
 
     def made(evil: str, name: str) -> list[str]:
         told = PromptContent(
-            pinned_facts=[hit(evil, Tier.FACTS)],
+            standing_facts=[hit(evil, Tier.FACTS)],
             summaries=[summary(evil)],
             turns=[replace(block, text=evil), *entries],
             facts=[hit(evil, Tier.FACTS)],

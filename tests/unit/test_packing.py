@@ -100,12 +100,12 @@ TALK = [hit(n, f"we spoke of the weather in town number {n} and of {n * n} train
 def test_no_filler_is_worth_a_standing_fact() -> None:
     """The fence of standing facts has as many tokens as three of them, and the parts of a small room are small."""
     calendar = Section("calendar", text=["At eight: Bob, about the trains.", "At nine: the dentist, with the car."])
-    given = Candidates(question={"role": "user", "content": "?"}, pinned=ALWAYS, hits=TALK, sections=[calendar])
+    given = Candidates(question={"role": "user", "content": "?"}, standing=ALWAYS, hits=TALK, sections=[calendar])
     inside: set[UUID | None] = set()
     for budget in range(60, 240, 5):
         receipt = compose(given, budget, WordCounter()).receipt
         assert inside <= {one.id for one in receipt.included}, "and more room never drops one"
-        inside = {one.id for one in receipt.included if one.pinned}
+        inside = {one.id for one in receipt.included if one.standing}
         assert inside or receipt.sections["hits"] == 0
     assert inside == {one.id for one in ALWAYS}
 

@@ -137,7 +137,7 @@ class Stored:
             question={"role": "user", "content": "hello there"},
             turns=[block, *reversed(split_turns(list(self.messages()))[0])],
             summaries=[Summary.model_construct(**summary, **times)],
-            pinned=[self.hit("standing", Tier.FACTS)],
+            standing=[self.hit("standing", Tier.FACTS)],
             facts=[self.hit("fact", Tier.FACTS)],
             hits=[self.hit("hit", Tier.MESSAGES), self.hit("gist", Tier.SUMMARIES)],
             sections=[Section("plan", text=[self.at("section")])],

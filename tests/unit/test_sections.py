@@ -59,10 +59,10 @@ def test_what_is_no_section_is_refused_with_what_to_give(given: object, told: st
 
 
 def test_sections_go_through_json_and_back() -> None:
-    given = [Section("facts", maximum=0.1, priority=2), Section("calendar", text=("a", "b"), steady=True, minimum=30)]
+    given = [Section("facts", maximum=0.1, priority=2), Section("calendar", text=("a", "b"), static=True, minimum=30)]
     assert read_sections([one.as_dict() for one in given]) == (
         given[0],
-        Section("calendar", text=["a", "b"], steady=True, minimum=30),
+        Section("calendar", text=["a", "b"], static=True, minimum=30),
     )
     assert merge_sections(given, [Section("facts", maximum=9)])[0] == Section("facts", maximum=9)
     for off in Section("hits", maximum=0), Section("hits", maximum=0.0), Section("hits", weight=0):
@@ -116,7 +116,7 @@ def test_a_minimum_in_tokens_is_in_or_there_is_no_context() -> None:
 
 def test_a_section_of_ones_own_stands_where_it_says() -> None:
     own = (
-        Section("persona", text="You are Ada.", steady=True),
+        Section("persona", text="You are Ada.", static=True),
         Section("calendar", text=["Friday: Lisbon", "Monday: tax"]),
     )
     messages = compose(material(*own), 1000, WordCounter()).messages

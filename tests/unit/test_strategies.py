@@ -334,7 +334,7 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
     hit = Hit(Tier.MESSAGES, every[3].messages[0].id, "x", 0.9, {}, (), START)
     material = Candidates(system="Be brief.", question={"role": "user", "content": "?"}, turns=every[::-1], hits=[hit])
     stable = [
-        compose(compress_turns(material, chosen, every, 5000, WordCounter()), 5000, WordCounter()).receipt.cacheable
+        compose(compress_turns(material, chosen, every, 5000, WordCounter()), 5000, WordCounter()).receipt.static_tokens
         for chosen in ([Semantic()], [SlidingWindow()])
     ]
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]

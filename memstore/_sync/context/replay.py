@@ -16,7 +16,7 @@ from uuid import UUID
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
-from memstore.context.items import WEIGHTS
+from memstore.context.items import SECTION_WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
 from memstore.formats import FORMATS, OPENAI
 from memstore.formats.parts import CustomSection, Format, PromptContent
@@ -81,8 +81,8 @@ class _StoredItems:
             system=receipt.texts.get("system"),
             summaries=self._section("summaries", self._summary),
             turns=[*recent, *self._ending()],
-            facts=[fact for fact, pinned in known if not pinned],
-            pinned_facts=[fact for fact, pinned in known if pinned],
+            facts=[fact for fact, standing in known if not standing],
+            standing_facts=[fact for fact, standing in known if standing],
             static_sections=[section for section, static in own if static],
             custom_sections=[section for section, static in own if not static],
             hits=self._section("hits", self._hit),
@@ -149,7 +149,7 @@ class _StoredItems:
         One of which nothing fitted was there too: its figure is in the receipt.
         """
         receipt = self.receipt
-        texts: dict[str, list[str]] = {name: [] for name in receipt.sections if name not in WEIGHTS}
+        texts: dict[str, list[str]] = {name: [] for name in receipt.sections if name not in SECTION_WEIGHTS}
         for one in receipt.included:
             if one.kind == "text":
                 section = texts.setdefault(one.section, [])
@@ -159,7 +159,7 @@ class _StoredItems:
                 section.append(text or "")
         given = receipt.arguments.get("sections", ())
         return [
-            (CustomSection(one["name"], texts[one["name"]]), bool(one.get("steady")))
+            (CustomSection(one["name"], texts[one["name"]]), bool(one.get("static")))
             for one in given
             if one["name"] in texts
         ]
@@ -170,7 +170,7 @@ class _StoredItems:
             self._is_missing(one, MissingReason.GONE)
             return None
         known: dict[str, Any] = {"occurred_at": one.said_at or fact.occurred_at, "valid_to": one.valid_to}
-        return Hit(tier=Tier.FACTS, id=fact.id, sources=(), **known, **_shown(one, fact.text)), one.pinned
+        return Hit(tier=Tier.FACTS, id=fact.id, sources=(), **known, **_shown(one, fact.text)), one.standing
 
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)

@@ -16,7 +16,7 @@ from memstore._sync.store import erasure, messages
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED
-from memstore.context.items import WEIGHTS, merge_sections
+from memstore.context.items import SECTION_WEIGHTS, merge_sections
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import OPENAI
 from memstore.formats.parts import Format
@@ -110,7 +110,7 @@ class ResolvedRequest:
     last: int  # the number of the newest message
     exists: bool  # the conversation
     profile: Profile | None  # where a section of that name asks for one
-    epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
+    erasure_version: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
 
     @property
     def rule(self) -> str:
@@ -129,7 +129,7 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
 
     The transaction was opened with `reads_to_resolve`.
     """
-    epoch, conversation = tx.first
+    erasure_version, conversation = tx.first
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:
@@ -152,7 +152,7 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
-        epoch,
+        erasure_version,
     )
 
 
@@ -246,8 +246,8 @@ def _problems(section: Section) -> Iterator[str]:
     text: object = section.text
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
-    if name != PROFILE and (name in WEIGHTS) == (text is not None):
-        yield f"give a text to a section of your own, and none to {', '.join(WEIGHTS)}."
+    if name != PROFILE and (name in SECTION_WEIGHTS) == (text is not None):
+        yield f"give a text to a section of your own, and none to {', '.join(SECTION_WEIGHTS)}."
     if not isinstance(text, str | list | tuple | None):
         yield f"text={text!r:.60}: give a text, or a list of them."
     for what, amount in (("minimum", least), ("maximum", 0 if most is None else most)):
@@ -257,5 +257,5 @@ def _problems(section: Section) -> Iterator[str]:
         yield f"the minimum {least} is more than the maximum {most}."
     if weight is not None and not (type(weight) in (int, float) and 0 <= weight <= 1000):
         yield f"weight={weight!r}: give a number from 0 to 1000."
-    if type(section.priority) is not int or type(section.steady) is not bool:
-        yield f"give a whole number as priority={section.priority!r}, and True or False as steady={section.steady!r}."
+    if type(section.priority) is not int or type(section.static) is not bool:
+        yield f"give a whole number as priority={section.priority!r}, and True or False as static={section.static!r}."

@@ -184,11 +184,11 @@ def _fill_chunks(
     add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [epoch] = tx.first
+            [erasure_version] = tx.first
             batch = embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
         vectors = _embed_chunks(dependencies, batch)
         try:
-            with erasure.transaction_if_unchanged(database, user, epoch) as tx:
+            with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
                 made += add(tx, vectors, model)
         except ModelChanged:
             raise

@@ -29,7 +29,7 @@ from memstore._sync.store.postings import Matches
 from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
-from memstore.search.ranking import EMPTY_RANKING, NEWEST, Candidate, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturate, without_request
 from memstore.store.tokenize import QUESTION_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
@@ -166,13 +166,13 @@ def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int
     return hits[:limit]
 
 
-def to_hits(tx: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
     said = chunks.load_texts(tx, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
-def make_hit(one: Candidate, said: ItemText) -> Hit:
+def make_hit(one: RankedChunk, said: ItemText) -> Hit:
     """Return the hit that a candidate becomes."""
     chunk = one.chunk
     return Hit(

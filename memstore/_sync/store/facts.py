@@ -107,7 +107,7 @@ def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
     return facts(tx, state=None, ids=ids) if ids else []
 
 
-def pinned(
+def standing(
     types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
 ) -> Read[list[tuple[UUID, bool]]]:
     """Return the read of facts that matter whatever is asked: those that are pinned, which is said, and of these types.
@@ -115,7 +115,7 @@ def pinned(
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     """
     values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
-    return Read(SQL["pinned_facts"], values, list)
+    return Read(SQL["standing_facts"], values, list)
 
 
 def known(

@@ -63,7 +63,7 @@ async def overview(ui: UIRequest) -> Response:
         conversations=await user.conversations(limit=LATEST),
         facts=await user.facts(limit=LATEST),
         profile=profile,
-        pinned={decision.id for decision in profile.receipt.included if decision.pinned},
+        pinned={decision.id for decision in profile.receipt.included if decision.standing},
         headings=PROFILE_HEADINGS,
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )

@@ -1,4 +1,4 @@
--- epoch --
+-- version --
 -- Since when there is a user, and how often something of the user was erased.
 SELECT created_at, erasures FROM users WHERE user_id = %(user_id)s
 

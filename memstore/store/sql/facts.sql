@@ -86,7 +86,7 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
   AND lower(subject) <> lower(%(name)s)
   AND position(lower(%(name)s) IN lower(text)) > 0
 
--- pinned_facts --
+-- standing_facts --
 -- Facts that matter whatever is asked, and whether they are pinned: those first; then of the kinds given those with the
 -- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last.
 SELECT f.id, coalesce(later.before->>'importance', f.importance) = 'pinned' AS pinned

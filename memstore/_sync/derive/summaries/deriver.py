@@ -283,7 +283,7 @@ def summarize(
     while True:
         recipe = (lambda: summarizer.recipe)()  # a server is asked for it, and no connection is held
         with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [epoch] = tx.first
+            [erasure_version] = tx.first
             first, last = _check_range(tx, conversation, from_seq, to_seq)
             stored = summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
@@ -291,7 +291,7 @@ def summarize(
             covered = messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-        task = partial(_summarize, database, user, make_segment(0, covered), recipe, epoch)
+        task = partial(_summarize, database, user, make_segment(0, covered), recipe, erasure_version)
         try:
             return run_with_active_embedder(database, dependencies, user, task)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
@@ -299,7 +299,12 @@ def summarize(
 
 
 def _summarize(
-    database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
+    database: Database,
+    user: UUID,
+    segment: Segment,
+    recipe: str,
+    erasure_version: UserVersion | None,
+    dependencies: Dependencies,
 ) -> Summary:
     settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
@@ -308,7 +313,7 @@ def _summarize(
             session.meter.left = llm_usage.tokens_left(tx, settings.llm_daily_tokens)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
-    with erasure.transaction_if_unchanged(database, user, epoch) as tx:
+    with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
         if session is not None:
             llm_usage.drop_answered(tx, make_request(segment, recipe).id)
         deriver.save(tx, SummaryResult(segment.to_seq, [summary], chunks, 0, session))

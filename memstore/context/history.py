@@ -1,0 +1,181 @@
+"""The history of a conversation, as a context may show it: read while the question is embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memstore.context.request import ResolvedRequest
+from memstore.context.visibility import as_seen_by
+from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
+from memstore.store import chunks, facts, messages, summaries
+from memstore.store.chunks import IndexVersion
+from memstore.store.database import Transaction
+from memstore.store.summaries import Outline
+from memstore.strategies.base import Turn, split_turns
+
+# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
+# embedder; nobody asks for standing instructions at all.
+STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
+# Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
+STANDING_FIRST = ("allergy", "answer_style")
+FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
+MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
+A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
+LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
+MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
+OVERHEAD = 4  # tokens that a message costs besides its content, at least
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHistory:
+    """The visible part of a conversation since it was last cleared, as far back as a context may reach: `begin`.
+
+    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
+    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
+    cleared. `standing` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
+    and `facts` are read for strategies only.
+    """
+
+    question: Message | None
+    begin: int
+    turns: Sequence[Turn]
+    unpaired: Sequence[Message]
+    tokens: int
+    outlines: Sequence[Outline]
+    earlier: Collection[UUID]
+    standing: Sequence[Hit]
+    version: IndexVersion | None
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Fact] = ()
+
+
+async def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
+    """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
+
+    `known` are its newest messages, in order.
+    """
+    visibility = resolved.visibility
+    if message := next((one for one in reversed(known) if one.role == Role.USER and visibility.sees(one)), None):
+        return message
+    if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
+        return None
+    request = resolved.request
+    newest = await messages.newest(tx, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
+    return next((one for one in newest if one.seq > resolved.after_seq), None)
+
+
+async def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
+    """Read the history, with the version of what can be recalled by a model."""
+    request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
+    as_of, newest = request.as_of, STRATEGY_MESSAGES + STEP if resolved.strategies else _page_size(resolved.budget)
+    page, every, ranked, version = await tx.all_together(
+        [
+            messages.read_newest(conversation, limit=newest, as_of=as_of),
+            summaries.outlines(conversation, as_of=as_of),
+            facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of),
+            chunks.index_version(model),
+        ]
+    )
+    if resolved.strategies:
+        said = _newest_for_strategies(page, resolved)
+    else:
+        said = await _newest_for_budget(tx, page, resolved)
+    question = await _newest_question(tx, resolved, said)
+    if question is not None and request.query not in (None, question.text):
+        question = None
+    turns, unpaired = split_turns(visibility.messages(said))
+    since = [one for one in every if one.from_seq > resolved.after_seq]
+    always = {id for id, is_pinned in ranked if is_pinned}
+    seen = await visibility.fact_ids(tx, [id for id, _ in ranked])
+    standing = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_STANDING]
+    known = {one.id: one for one in (await facts.facts(tx, ids=standing, as_of=as_of) if standing else ())}
+    whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
+    return ConversationHistory(
+        question=question,
+        begin=said[0].seq if said else resolved.after_seq + 1,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=await visibility.summaries(tx, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
+        standing=_standing([known[id] for id in standing if id in known]),
+        version=version,
+        summaries=whole_summaries,
+        facts=known_facts,
+    )
+
+
+def _standing(known: Sequence[Fact]) -> list[Hit]:
+    """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
+
+    Former jobs and homes are not among them, nor a name, since facts name their subject.
+    """
+    once: dict[object, Fact] = {}
+    for one in known:
+        kind = (one.attribute or "").split("/")[0]
+        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
+            once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
+    return [
+        Hit(
+            Tier.FACTS,
+            one.id,
+            one.text,
+            0,
+            {},
+            tuple(one.sources),
+            one.occurred_at,
+            valid_to=one.valid_to,
+            importance=one.importance,
+        )
+        for one in once.values()
+    ]
+
+
+async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
+    if not resolved.strategies:
+        return (), ()
+    request, visibility = resolved.request, resolved.visibility
+    every = await summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
+    seen = await visibility.summaries(tx, [one for one in every if one.from_seq > resolved.after_seq])
+    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+        return seen, ()
+    known = [one for one in await facts.facts(tx, as_of=request.as_of) if one.importance != UNIMPORTANT]
+    kept = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
+    return seen, [fact for fact in known if fact.id in kept]
+
+
+def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+    """Return how many messages of this size to read for so many tokens."""
+    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
+
+
+async def _newest_for_budget(tx: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return the newest messages in order, as many as could fill the budget with those that are seen.
+
+    `page` are the newest of them; more are read where they are too few.
+    """
+    request, visibility = resolved.request, resolved.visibility
+    read: list[Message] = []
+    tokens = 0
+    while page:
+        read += page
+        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
+        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
+        if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+            break
+        limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
+        page = await messages.newest(tx, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
+    return [one for one in reversed(read) if one.seq > resolved.after_seq]
+
+
+def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return every message in order: where there are very many, the newest `STRATEGY_MESSAGES` or more.
+
+    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    """
+    last = read[0].seq if read else 0
+    first = max((last - STRATEGY_MESSAGES) // STEP * STEP, resolved.after_seq)
+    return [one for one in reversed(read) if one.seq > first]
