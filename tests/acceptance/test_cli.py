@@ -177,7 +177,7 @@ def test_a_context_is_within_its_budget_and_explained(of_sample: Run) -> None:
     assert "── system\nBe kind.\n" in shown
     assert f"{given['tokens']} of 400 tokens" in shown
     assert f"; {given['receipt']['static_tokens']} the same in every context\n" in shown
-    static = {one["id"] for one in given["receipt"]["included"] if one.get("pinned")}
+    static = {one["id"] for one in given["receipt"]["included"] if one.get("standing")}
     assert static and shown.count(", in every context") == len(static)
     assert re.search("peanuts.*, in every context", shown)
     assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
