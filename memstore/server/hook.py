@@ -190,7 +190,8 @@ def _is_due(file: Path) -> bool:
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
     if not answer or age > LONGEST_FLUSH:
         return age > FLUSH_SECONDS
-    with suppress(InvalidInput, OSError), _session_file(event)[0].open("rb") as session:
+    # What is no path, such as one of a user who is not there, is told where the turn would be stored, too.
+    with suppress(InvalidInput, OSError, RuntimeError, ValueError), _session_file(event)[0].open("rb") as session:
         session.seek(max(0, session.seek(0, os.SEEK_END) - TAIL))
         return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode("utf-8", "replace") in session.read()
     return False

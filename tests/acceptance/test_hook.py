@@ -246,12 +246,15 @@ def test_a_damaged_turn_keeps_no_other_from_being_stored(
         os.utime(file, (0, 0))
     half = {"last_assistant_message": "Not yet there \ud83d", "transcript_path": str(FERRY)}  # a half of an emoji
     (state / "half.json").write_text(json.dumps(half))
+    for name, folder in (("nobody", "~nobody-at-all"), ("surrogate", "/\ud800")):  # no paths
+        path = f"{folder}/.claude/projects/p/{FERRY.name}"
+        (state / f"{name}.json").write_text(json.dumps(half | {"transcript_path": path}))
 
     async def run() -> None:
         async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
             server = service.HookServer(store, "alice", budget=1000, exclude=[])
             assert await server._store_turns() == (13, service.FLUSH_SECONDS)
-            assert [file.name for file in waiting(state)] == ["half.json"]
+            assert sorted(file.name for file in waiting(state)) == ["half.json", "nobody.json", "surrogate.json"]
 
     asyncio.run(run())
 

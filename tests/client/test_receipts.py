@@ -196,6 +196,13 @@ async def test_a_receipt_says_how_many_messages_rank_lower_than_all_that_was_off
     count = (await store.stats())["chunks"]
     assert f"of {count} chunks all but the best" in lower.note and 0 < len(offered) < count
     assert lower.note in receipt.explain()
+    moment = datetime.now(UTC)
+    await scope.add_many([{"role": "user", "content": f"@carol tulip {number}"} for number in range(9)])
+    await store.derive()
+    for request in ({"as_of": moment}, {"viewer": "bob"}):
+        receipt = (await scope.context("What am I allergic to?", budget=400, **request)).receipt
+        [lower] = [one for one in receipt.left_out if one.reason == Reason.RANKED_LOWER]
+        assert lower.note.startswith("all but the best ")  # not of how many: some came later, some are for others
 
 
 async def test_a_replay_has_the_sections_of_ones_own(store: AsyncMemoryStore) -> None:

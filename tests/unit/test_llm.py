@@ -358,6 +358,27 @@ def test_a_sentence_may_deny_what_it_replaces(known: str, said: str, told: str, 
 
 
 @pytest.mark.parametrize(
+    ("known", "attribute", "said", "told", "ended"),
+    [
+        ("takes ramipril", "medication/ramipril", "I take aspirin", "takes aspirin, no longer ramipril", False),
+        ("takes ramipril", "medication/ramipril", "I take aspirin", "swapped ramipril for aspirin", False),
+        ("takes ramipril", "medication/ramipril", "Aspirin, not ramipril", "swapped ramipril for aspirin", True),
+        ("is allergic to nuts", "allergy/nut", "I'm allergic to eggs", "has an allergy to eggs, replacing nuts", False),
+        ("takes 5 mg of ramipril", "dose/ramipril", "I take 10 mg now", "takes 10 mg of ramipril", True),
+    ],
+)
+def test_a_model_alone_ends_nothing_that_protects_somebody(
+    known: str, attribute: str, said: str, told: str, ended: bool
+) -> None:
+    """Of whatever type it is: somebody must have named what is to end, unless it is the same with another number."""
+    one = remembered(f"Alice {known}.", attribute=attribute)
+    slot = attribute if ended else attribute.partition("/")[0]
+    new = fact(f"Alice {told}.", (1, said), attribute=slot, ends=["k1"])
+    (made,) = found([message(1, "user", said, "Alice")], new, known=[one])
+    assert (bool(made.ends) and not made.is_doubted) is ended
+
+
+@pytest.mark.parametrize(
     ("text", "doubted"),
     [("Alice's cat Momo died.", False), ("Alice died.", True)],
 )

@@ -142,7 +142,7 @@ def _recall(
             *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
             *(_left_out(hit, Reason.SUPERSEDED) for hit in outdated),
             *(_left_out(hit, Reason.SAYS_NOTHING) for hit in empty),
-            *_ranked_lower(chosen[1], history),
+            *_ranked_lower(chosen[1], count, resolved, history),
         ],
     )
 
@@ -225,11 +225,20 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _ranked_lower(offered: Sequence[RankedChunk], history: ConversationHistory) -> Iterator[Decision]:
-    """Yield a decision for all that the question ranks lower than the hits that were offered."""
-    if history.version is not None and 0 < len(offered) < history.version.chunks:
-        least = min(one.score for one in offered)
-        note = f"of {history.version.chunks:,} chunks all but the best {len(offered)}: they score less than {least:.2f}"
+def _ranked_lower(
+    offered: Sequence[RankedChunk], count: int, resolved: ResolvedRequest, history: ConversationHistory
+) -> Iterator[Decision]:
+    """Yield a decision for all that the question ranks lower than the hits that were offered.
+
+    How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
+    """
+    chunks = history.version.chunks if history.version is not None else 0
+    if resolved.visibility.is_active or resolved.request.as_of is not None:
+        is_cut, some = len(offered) >= count, "all"
+    else:
+        is_cut, some = len(offered) < chunks, f"of {chunks:,} chunks all"
+    if offered and is_cut:
+        note = f"{some} but the best {len(offered)}: they score less than {min(one.score for one in offered):.2f}"
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 

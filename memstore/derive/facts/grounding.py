@@ -362,14 +362,15 @@ def may_end(
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
-    A fact that protects somebody ends by two of these, and by a denial only if the `basis` denies, not the model alone.
+    A fact that protects somebody ends by two of these, by words and a denial only of the `basis`, not the model alone.
     `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other facts end by the
     words of `more` as well: the value, and what else ends.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
-    words = " ".join([text, *(span.text for span in spans), "" if guards else more])
+    is_ended, guards = _is_negative(text), protects(known)
+    texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
+    words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
@@ -382,6 +383,12 @@ def may_end(
     if guards:
         return is_same + is_named + (is_ended and _is_negative(basis)) > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)
+
+
+def protects(known: FactColumns) -> bool:
+    """Whether a fact protects somebody, so that it does harm where it ends by mistake."""
+    root = (known.attribute or "").removeprefix(FORMER).partition("/")[0]
+    return known.type == "constraint" or root in _GUARDS
 
 
 _GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")

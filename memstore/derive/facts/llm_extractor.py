@@ -38,6 +38,7 @@ from memstore.derive.facts.grounding import (
     find_source,
     is_repeated,
     may_end,
+    protects,
     shares_word,
 )
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
@@ -255,7 +256,7 @@ class Inquiry:
             subject = name_user(_tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             has_slot = bool(fact.attribute or fact.ends)
-            replaced = " ".join(one.fact.text for one in named if one and one.fact.type != "constraint")
+            replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
             doubt = find_doubt(
                 fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot, replaced=replaced
             )
@@ -297,7 +298,7 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):
             known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-            is_common = known.subject == draft.subject and is_thing(known.subject) and known.type != "constraint"
+            is_common = known.subject == draft.subject and is_thing(known.subject) and not protects(known)
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
                 continue

@@ -35,6 +35,7 @@ from memstore.server.http.middleware import (
     UI,
     RequestMiddleware,
     disable_timeout,
+    extend_timeout,
 )
 from memstore.server.ui.app import create_ui
 from memstore.settings import Settings
@@ -119,7 +120,7 @@ class _RequireUser:
         async def receive_in_time() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
-                disable_timeout(scope)  # all is here, and a call has a timeout of its own, which its answer explains
+                extend_timeout(scope)  # all is here, and a call has a timeout of its own, which its answer explains
             return message
 
         await self._app(scope, receive_in_time, send)

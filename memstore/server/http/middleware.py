@@ -72,7 +72,7 @@ class RequestMiddleware:
             )
         try:
             async with asyncio.timeout(self._timeout) as deadline:
-                scope["state"] = {**scope.get("state", {}), "deadline": deadline}
+                scope["state"] = {**scope.get("state", {}), "deadline": deadline, "timeout": self._timeout}
                 await self._app(scope, receive, send)
         except TimeoutError:
             detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
@@ -90,6 +90,12 @@ class RequestMiddleware:
 def disable_timeout(scope: Scope) -> None:
     """Disable the timeout of this response: a stream, or deriving."""
     scope["state"]["deadline"].reschedule(None)
+
+
+def extend_timeout(scope: Scope) -> None:
+    """Give this request twice its timeout from now on."""
+    state = scope["state"]
+    state["deadline"].reschedule(asyncio.get_running_loop().time() + 2 * state["timeout"])
 
 
 def _is_disconnect(error: Exception) -> bool:
