@@ -16,4 +16,5 @@ def assert_linear(work: Callable[[str], object], unit: str, length: int = 100_00
         return process_time() - begin
 
     seconds(1_000)  # what is compiled and loaded once
-    assert seconds(times * length) < 3 * times * max(seconds(length), 0.01), "quadratic work takes 64 times as long"
+    most = 3 * times * max(seconds(length), 0.01)
+    assert any(seconds(times * length) < most for _ in range(3)), "quadratic work takes 64 times as long"

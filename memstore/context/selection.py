@@ -32,7 +32,7 @@ from memstore.context.items import (
 )
 from memstore.models import ALWAYS, Reason
 
-# Of the room, that standing facts may have at most, their fence included: all of them, and the first one alone. These
+# The most of the room that standing facts may have together, with their fence, and that the first one may have. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 STANDING, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
@@ -266,7 +266,7 @@ def select_answers(selection: Selection, items: CandidateItems, plan: Plan, stat
     """Add what the sections for the question may count on, in at most `room` tokens in all."""
     for section in sorted(_answering(plan, static), key=lambda name: (name in SECTION_WEIGHTS, -plan[name].priority)):
         if section not in FOR_THE_QUESTION or not _are_ranked_together(plan, room):
-            selection.take(_unpinned(items, section), section, plan[section].share, room)
+            selection.take(_not_standing(items, section), section, plan[section].share, room)
 
 
 def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
@@ -277,13 +277,13 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
     """
     ranked: list[ContextItem] = []
     if _are_ranked_together(plan, room):
-        ranked = sorted((*_unpinned(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0))
+        ranked = sorted((*_not_standing(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0))
     while True:
         for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
             if section in FOR_THE_QUESTION:
                 for name, group in groupby(ranked, key=lambda item: item.section):
                     selection.take(group, name, plan[name].maximum, room)
-            selection.take(_unpinned(items, section), section, plan[section].maximum, room)
+            selection.take(_not_standing(items, section), section, plan[section].maximum, room)
         if room - selection.tokens <= UNUSED * room:
             return
         before = selection.tokens, selection.oldest
@@ -306,7 +306,7 @@ def _are_ranked_together(plan: Plan, room: int) -> bool:
     return room < WHOLE and facts.priority == hits.priority and not (facts.weighted or hits.weighted)
 
 
-def _unpinned(items: CandidateItems, section: str) -> list[ContextItem]:
+def _not_standing(items: CandidateItems, section: str) -> list[ContextItem]:
     """Return what answers to the question. What is standing has had its room, which no question moves."""
     return [item for item in items.get(section, ()) if not item.standing]
 
@@ -323,7 +323,7 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
         return False
     shown = frozenset[UUID]().union(*(item.shows for item in turns))
     for name in answering:
-        others = (one for one in _unpinned(items, name) if not shown & {one.id, *one.sources})
+        others = (one for one in _not_standing(items, name) if not shown & {one.id, *one.sources})
         left -= min(plan[name].share, sum(one.tokens for one in others))
     return tokens <= left
 
@@ -344,6 +344,6 @@ def recent_window(turns: Sequence[ContextItem], room: int) -> int:
         return most
     slack = min(MOST * room, max(SHARE * room, sums[most - 1] - (sums[most - 1 - TURNS] if most > TURNS else 0)))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
-    # How round the roundest number from the turn before up to a turn's own is: the exponent of two that divides it.
+    # A window begins at the turn whose number, or one since the turn before, is divisible by the highest power of two.
     starts = [int(turn.first_seq) for turn in turns]
     return max(range(first, most + 1), key=lambda count: (starts[count] ^ starts[count - 1]).bit_length())

@@ -51,7 +51,7 @@ WEIGHTS: Mapping[str, float] = {
     # a chunk answers. Worth 1.2 on BEAM 100K; 0.6 to 0.8 are a plateau.
     "answers": 0.65,
 }
-# In place of those where several things are asked for: each is named by its own word, and not by that of the question.
+# In place of those where several things are asked for: their words are not those of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
 # And where the matter stands all over a talk: from many places a little each.
 COURSE_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
@@ -94,7 +94,7 @@ EMPTY_RANKING = Ranking((), lambda _: ())
 class QueryFeatures:
     """What ranking uses of a query: the text, its vector (None without an embedder), its terms and their hashes.
 
-    `question_term` is the hash that every chunk has which is a question.
+    `question_term` is the hash that stands in every chunk that ends as a question does.
     """
 
     text: str

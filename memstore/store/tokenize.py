@@ -1,4 +1,4 @@
-"""The terms of a text, which the lexical leg of recall counts, and the hashes of them in the database.
+"""The terms of a text, by which recall finds words, and the hashes of them in the database.
 
 A query meets a message where they share terms, so both pass through `terms`. It takes the language from the text
 alone: English or German by their stop words, and where these do not decide (most short questions), the stems of both.

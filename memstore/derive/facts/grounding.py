@@ -16,7 +16,7 @@ from typing import NamedTuple
 from unicodedata import category
 
 from memstore.derive.facts.entities import KIN, PARTNERS
-from memstore.derive.facts.normalization import NOT, content_words, is_denied, word_set
+from memstore.derive.facts.normalization import NOT, content_words, is_denied, protects, word_set
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
@@ -385,13 +385,6 @@ def may_end(
     return is_same or is_named or (is_ended and old in _UNTOLD)
 
 
-def protects(known: FactColumns) -> bool:
-    """Whether a fact protects somebody, so that it does harm where it ends by mistake."""
-    root = (known.attribute or "").removeprefix(FORMER).partition("/")[0]
-    return known.type == "constraint" or root in _GUARDS
-
-
-_GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 _UNTOLD = ("", "other")
 _VAGUE = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")  # attributes of all sorts of things
 _IDLE = content_words(

@@ -38,11 +38,10 @@ from memstore.derive.facts.grounding import (
     find_source,
     is_repeated,
     may_end,
-    protects,
     shares_word,
 )
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import is_denied, names_time, parse_slot
+from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,

@@ -162,3 +162,12 @@ def _as_spoken(text: str, subject: str) -> str:
     if rest.startswith(("'s ", "’s ")):
         return f"My{rest[2:]}"
     return PLACEHOLDER_NAME + rest if rest[:1] == " " else text
+
+
+GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
+
+
+def protects(fact: FactColumns) -> bool:
+    """Return whether a fact protects somebody, so that it does harm where it ends by mistake."""
+    root = (fact.attribute or "").removeprefix(FORMER).partition("/")[0]
+    return fact.type == "constraint" or root in GUARDS

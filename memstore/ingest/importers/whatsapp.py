@@ -190,7 +190,7 @@ def _find_order(dates: list[str]) -> DateOrder:
 def _parse_day(written: str, order: DateOrder) -> date | None:
     """Return the day that three numbers mean in this order, or None; a year of two digits is of this century.
 
-    With points between its numbers the month is not first; a year that is has four digits.
+    With points between its numbers the month is not first; where the year is first it has four digits.
     """
     if (order == "mdy" and "." in written) or (order == "ymd" and not written[:4].isdigit()):
         return None
