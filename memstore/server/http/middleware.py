@@ -93,7 +93,7 @@ def disable_timeout(scope: Scope) -> None:
 
 
 def extend_timeout(scope: Scope) -> None:
-    """Give this request twice its timeout from now on."""
+    """Restart the timeout of this request, with twice its time."""
     state = scope["state"]
     state["deadline"].reschedule(asyncio.get_running_loop().time() + 2 * state["timeout"])
 
