@@ -99,7 +99,7 @@ async def _recall(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
-    visibility, as_of = resolved.visibility, resolved.request.as_of
+    visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     gathers = asks_for_list(query.text) or asks_for_course(query.text)
     if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
@@ -115,7 +115,7 @@ async def _recall(
     every = [one for candidates in chosen for one in candidates]
     *rows, said_facts, said_before = await tx.all_together(
         [
-            *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks_what_holds(query.text)),
+            *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks),
             fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
             messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)]),
         ]
@@ -126,7 +126,7 @@ async def _recall(
         for candidates in chosen
     )
     changes = await _find_changes(tx, resolved, chosen[0], facts, texts, said_facts)
-    asks, holding = asks_what_holds(query.text), {one.message_id for one in said_facts if one.holds}
+    holding = {one.message_id for one in said_facts if one.holds}
     outdated = [
         hit
         for hit in hits
@@ -258,9 +258,12 @@ def _ranked_lower(
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 
+def _section_and_kind(tier: str) -> tuple[str, str]:
+    return ("facts", "fact") if tier == Tier.FACTS else ("hits", str(tier))
+
+
 def _left_out(hit: Hit, reason: Reason) -> Decision:
-    section, kind = ("facts", "fact") if hit.tier == Tier.FACTS else ("hits", str(hit.tier))
-    about = (section, kind, hit.id, 0, reason, hit.score, hit.parts)
+    about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
 
 
@@ -284,11 +287,10 @@ async def _superseded(
     scores: dict[UUID, float] = {}
     for one in gone:
         chunk, before = one.chunk, past.get(one.chunk.item_id)
-        section, kind = ("facts", "fact") if chunk.tier == Tier.FACTS else ("hits", str(chunk.tier))
         others = (before.successor,) if before and before.successor else ()
         scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
         reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
-        about = (section, kind, chunk.item_id, 0, reason, round(one.score, 6), one.parts)
+        about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(one.score, 6), one.parts)
         says = before.text if before else ""
         decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
     return decisions, scores

@@ -37,8 +37,8 @@ def asks_what_holds(question: str) -> bool:
 class EndedValue:
     """A value of a subject that no longer holds, and the fact that holds `now`.
 
-    A text has it where at `least` so many of its words are found, and none of the `others`, the names of what holds: a
-    sentence with both says which is which. A summary may have them in two sentences.
+    A text has the value if at least `least` of its words are found, and none of the `others`. These are the names of
+    what holds: a sentence with both says which is which. A summary may have them in two sentences.
     """
 
     subject: str
@@ -122,8 +122,8 @@ def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[Ended
             names = sorted(fresh & _names(fact.text))
             least = (len(names) + 1) // 2 if names else len(value)
             others = sorted(set(new).difference(value) & _names(now.text))
-            patterns = [*map(_pattern, names or value)], least, [*map(_pattern, others)]
-            ended.append(EndedValue(fact.subject, *patterns, now))
+            words = [_pattern(word) for word in names or value]
+            ended.append(EndedValue(fact.subject, words, least, [_pattern(word) for word in others], now))
     return ended
 
 
