@@ -53,7 +53,7 @@ from memstore.models import (
     Tier,
 )
 from memstore.providers import Embedder
-from memstore.search.recall import READ, QueryBuilder, recall, rerank
+from memstore.search.recall import RERANKED, QueryBuilder, recall, rerank
 from memstore.store import erasure, llm_usage, messages, receipts, summaries
 from memstore.store.chunks import EVERY_TIER, Filters
 from memstore.store.documents import Distance
@@ -138,7 +138,7 @@ class AsyncUserScope(AsyncUserFacts):
             builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
-            searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
+            searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight:
                 async with self._database.user_transaction(self.id) as tx:

@@ -13,9 +13,9 @@ from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
-    LONGEST_LEANING,
+    LONGEST_PIECE,
     answers,
-    find_lead,
+    find_antecedent,
     is_question,
     says_nothing,
     score_comment,
@@ -105,11 +105,11 @@ async def _recall(
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
-    found = ranking.of(Tier.MESSAGES, Tier.SUMMARIES)
+    found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     said = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
     most, said = (count, said) if visibility.is_active else (count + SPARE_HITS, _offer(said, count))
     chosen = [
-        await _take_visible(tx, best_of_each(ranking.of(Tier.FACTS)), FACTS, resolved),
+        await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), FACTS, resolved),
         await _take_visible(tx, said, most, resolved),
     ]
     every = [one for candidates in chosen for one in candidates]
@@ -117,7 +117,7 @@ async def _recall(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks),
             fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
-            messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)]),
+            messages.read_before([one.chunk for one in chosen[1] if _may_need_antecedent(one.chunk)]),
         ]
     )
     texts = {one.id: one for some in rows for one in some}
@@ -135,8 +135,8 @@ async def _recall(
     hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
-    hits, leads, empty = await _complete(hits, said_before, tx, resolved)
-    leads = dict(zip(leads, changes.mark(leads.values()), strict=True))
+    hits, antecedents, empty = await _complete(hits, said_before, tx, resolved)
+    antecedents = dict(zip(antecedents, changes.mark(antecedents.values()), strict=True))
     facts = changes.mark(facts)
     gone, scores = await _superseded(tx, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
@@ -151,7 +151,7 @@ async def _recall(
         standing=history.standing,
         facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
         hits=hits,
-        leads=leads,
+        antecedents=antecedents,
         gathers=gathers,
         left_out=[
             *gone,
@@ -184,31 +184,32 @@ async def _find_changes(
     return changes
 
 
-def _may_lean(chunk: Chunk) -> bool:
-    """Whether a chunk is short enough to lean on what was said before, or to say nothing."""
-    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= LONGEST_LEANING
+def _may_need_antecedent(chunk: Chunk) -> bool:
+    """Whether a chunk is short enough to need an antecedent, or to say nothing."""
+    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= LONGEST_PIECE
 
 
 async def _complete(
     hits: Sequence[Hit], said_before: Sequence[Message], tx: Transaction, resolved: ResolvedRequest
 ) -> tuple[list[Hit], dict[UUID, Hit], list[Hit]]:
-    """Return the hits that say something, what these lean on by their ids, and the hits that say nothing."""
+    """Return the hits that say something, the antecedents of these by their ids, and the hits that say nothing."""
     names = {word for hit in hits for word in (hit.speaker or "").casefold().split()}
     before: dict[tuple[UUID | None, int | None], Message] = {
         (one.conversation_id, one.seq + 1): one for one in said_before
     }
-    short = [hit for hit in hits if hit.tier == Tier.MESSAGES and hit.start == 0 and len(hit.text) <= LONGEST_LEANING]
-    leads = {
-        hit.id: lead
+    short = [hit for hit in hits if hit.tier == Tier.MESSAGES and hit.start == 0 and len(hit.text) <= LONGEST_PIECE]
+    antecedents = {
+        hit.id: antecedent
         for hit in short
-        if (message := before.get((hit.conversation_id, hit.seq))) and (lead := find_lead(hit, message, names))
+        if (message := before.get((hit.conversation_id, hit.seq)))
+        and (antecedent := find_antecedent(hit, message, names))
     }
-    if resolved.visibility.is_active and leads:
-        visible = {hit.id for hit in await resolved.visibility.hits(tx, [*leads.values()])}
-        leads = {id: lead for id, lead in leads.items() if lead.id in visible}
-    answering = {id for id, lead in leads.items() if is_question(lead.text)}
+    if resolved.visibility.is_active and antecedents:
+        visible = {hit.id for hit in await resolved.visibility.hits(tx, [*antecedents.values()])}
+        antecedents = {id: antecedent for id, antecedent in antecedents.items() if antecedent.id in visible}
+    answering = {id for id, antecedent in antecedents.items() if is_question(antecedent.text)}
     empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
-    return [hit for hit in hits if hit not in empty], leads, empty
+    return [hit for hit in hits if hit not in empty], antecedents, empty
 
 
 def _offer(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:

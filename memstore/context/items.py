@@ -107,7 +107,8 @@ class Candidates:
     `standing` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
-    `leads` are what hits lean on, by the ids of those; a question that `gathers` asks for several things.
+    `antecedents` are the sentences that hits answer, by the ids of the hits. A question that `gathers` asks for several
+    things.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -121,7 +122,7 @@ class Candidates:
     standing: Sequence[Hit] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
-    leads: Mapping[UUID, Hit] = field(default_factory=dict)
+    antecedents: Mapping[UUID, Hit] = field(default_factory=dict)
     gathers: bool = False
     sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
@@ -162,7 +163,7 @@ class ContextItem:
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `standing` is in whatever is asked, as far
     as it fits; `sources` are the messages that it was made from. `note` is for the receipt. A hit comes with its
-    `lead`, which is what was said before that it leans on.
+    `antecedent`: the question or sentence before that it answers.
     """
 
     section: str
@@ -177,21 +178,21 @@ class ContextItem:
     note: str = ""
     standing: bool = False
     sources: tuple[UUID, ...] = ()
-    under: tuple[SectionHeader, ...] = ()
-    lead: ContextItem | None = None
+    headers: tuple[SectionHeader, ...] = ()
+    antecedent: ContextItem | None = None
 
     @cached_property
-    def rows(self) -> list[str]:
-        """Every `ROW` of its words that follow one another, by which texts are compared; a shorter text is one row."""
+    def shingles(self) -> list[str]:
+        """Every `SHINGLE` of its words that follow one another, by which texts are compared; a shorter text is one."""
         if len(self.text) > LONGEST_COMPARED:
             return []
         words = _words(self.text)
         # As texts: the garbage collector would follow every tuple, and a context has thousands.
         rows = map(" ".join, zip(words, words[1:], words[2:], words[3:], strict=False))
-        return list(rows) if len(words) >= ROW else [" ".join(words)] if words else []
+        return list(rows) if len(words) >= SHINGLE else [" ".join(words)] if words else []
 
 
-ROW = 4  # words
+SHINGLE = 4  # words
 LONGEST_COMPARED = 100_000  # characters of a text that is compared: a look at one of megabytes takes seconds
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ASCII = bytes(range(256)).decode("latin-1").translate(_MARKS).encode("latin-1")
@@ -225,11 +226,13 @@ class ItemFactory:
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
         """Return items for summaries of the conversation."""
-        under = (self._fence(SUMMARIES),) if summaries else ()
+        headers = (self._fence(SUMMARIES),) if summaries else ()
         items = []
         for one in summaries:
             tokens, seq = self._line(indent(one.text)), one.from_seq
-            items.append(ContextItem(SUMMARIES, "summary", one.id, tokens, one, one.text, first_seq=seq, under=under))
+            items.append(
+                ContextItem(SUMMARIES, "summary", one.id, tokens, one, one.text, first_seq=seq, headers=headers)
+            )
         return items
 
     def facts(self, standing: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
@@ -246,27 +249,27 @@ class ItemFactory:
     def texts(self, section: Section) -> list[ContextItem]:
         """Return items for the texts of a section of the user's own."""
         around = {"role": "system", "content": f"<{section.name}>\n</{section.name}>"}
-        under = (SectionHeader(section.name, self.counter.count_message(around)),)
+        headers = (SectionHeader(section.name, self.counter.count_message(around)),)
         return [
-            ContextItem(section.name, "text", None, self._line(section_lines(text)), text, text, under=under)
+            ContextItem(section.name, "text", None, self._line(section_lines(text)), text, text, headers=headers)
             for text in section.texts
         ]
 
-    def hits(self, hits: Sequence[Hit], leads: Mapping[UUID, Hit] | None = None) -> list[ContextItem]:
-        """Return items for hits, each under its day, with what it leans on."""
-        return [self._hit(hit, None if leads is None else leads.get(hit.id)) for hit in hits]
+    def hits(self, hits: Sequence[Hit], antecedents: Mapping[UUID, Hit] | None = None) -> list[ContextItem]:
+        """Return items for hits, each under its day, with its antecedent."""
+        return [self._hit(hit, None if antecedents is None else antecedents.get(hit.id)) for hit in hits]
 
-    def _hit(self, hit: Hit, lead: Hit | None = None, note: str = "") -> ContextItem:
+    def _hit(self, hit: Hit, antecedent: Hit | None = None, note: str = "") -> ContextItem:
         day = f"[{format_day(hit.occurred_at)}]"
         if day not in self._days:
             self._days[day] = SectionHeader(day, self._line(day))
         about = (HITS, hit.tier, hit.id, self._line(hit_line(hit)), hit, hit.text, hit.score)
-        before = None if lead is None else self._hit(lead, note="what the next hit leans on")
-        return ContextItem(*about, note=note, under=(*self._hits, self._days[day]), lead=before)
+        before = None if antecedent is None else self._hit(antecedent, note="what the next hit refers to")
+        return ContextItem(*about, note=note, headers=(*self._hits, self._days[day]), antecedent=before)
 
-    def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, standing: bool = False) -> ContextItem:
+    def _fact(self, fact: Hit, headers: tuple[SectionHeader, ...], *, standing: bool = False) -> ContextItem:
         about = (FACTS, "fact", fact.id, self._line(fact_line(fact)), fact, fact.text, fact.score)
-        return ContextItem(*about, standing=standing, sources=fact.sources, under=under)
+        return ContextItem(*about, standing=standing, sources=fact.sources, headers=headers)
 
     def _block(self, block: Block) -> ContextItem:
         tokens, seq = FENCE + self._line(indent(block.text)), block.first_seq

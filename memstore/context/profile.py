@@ -47,7 +47,7 @@ SHARED = 2  # of them at least: a word alone is a topic
 SHORTEST_QUOTATION, TELLING = 3, 4  # content words of a quotation; with fewer than the second it comes after all others
 LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
 
-# What leans on something else: on what was said before, on who listens, or on one thing that both look at.
+# What says nothing alone: it needs what was said before, who listens, or a thing that both look at.
 _LEANING = re.compile(
     r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|ya|u|we'll|let's|"
     r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|the way|"

@@ -34,11 +34,12 @@ from memstore.models import ALWAYS, Reason
 
 # The most of the room that standing facts may have together, with their fence, and that the first one may have. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
-STANDING, FIRST = 1 / 3, 0.6
-# By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
-TURNS, SHARE, MOST = 12, 0.05, 0.25
-UNUSED = 0.03  # of the room, at most, while anything fits into it
-SAID = 0.9  # of the rows of a text: a context that has so many says the text already
+STANDING_SHARE, FIRST_STANDING_SHARE = 1 / 3, 0.6
+# By how much a window may be shorter than its room: turns, or a share of the room, whichever is more, and the most
+# that this may be (benchmarks/NOTES.md).
+STEP_TURNS, STEP_SHARE, LONGEST_STEP = 12, 0.05, 0.25
+UNUSED_SHARE = 0.03  # of the room, at most, while anything fits into it
+DUPLICATE_SHARE = 0.9  # of the shingles of a text: a context that has so many says the text already
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
@@ -64,26 +65,26 @@ class Selection:
         self.tokens = 0
         self.shown: set[UUID] = set()
         self._hits: dict[UUID | None, str] = {}  # what is in of each message
-        self._leads: dict[UUID | None, ContextItem] = {}  # what hits that are in lean on
+        self._antecedents: dict[UUID | None, ContextItem] = {}  # of hits that are in, by message
         self.oldest = math.inf
         self._inside: set[ContextItem] = set()
         self._taken = Counter[str]()
         self._headers = defaultdict[str, set[SectionHeader]](set)  # of each section; "" has them all
-        self._rows: set[str] = set()
-        self._unread: list[ContextItem] = []  # whose rows are not among those yet: most selections compare nothing
-        for item in sorted(items, key=lambda item: item.section != RECENT):  # these show what hits lean on
+        self._shingles: set[str] = set()
+        self._unread: list[ContextItem] = []  # whose shingles are not among those yet: most selections compare nothing
+        for item in sorted(items, key=lambda item: item.section != RECENT):  # these show the antecedents of hits
             self.add(item)
 
     def add(self, item: ContextItem) -> None:
-        """Choose an item, and what it leans on before it."""
-        if lead := self._missing_lead(item):
-            self._leads[lead.id] = lead
-            self._put(lead)
+        """Choose an item, and its antecedent before it."""
+        if antecedent := self._missing_antecedent(item):
+            self._antecedents[antecedent.id] = antecedent
+            self._put(antecedent)
         self._put(item)
         if item.section == HITS:
             self._hits[item.id] = item.text
-            if self._is_led_by(item):
-                self.chosen[HITS].remove(self._leads.pop(item.id))
+            if self._is_antecedent(item):
+                self.chosen[HITS].remove(self._antecedents.pop(item.id))
 
     def _put(self, item: ContextItem) -> None:
         self.tokens += self.cost(item)
@@ -91,7 +92,7 @@ class Selection:
         self.chosen.setdefault(item.section, []).append(item)
         self._inside.add(item)
         for section in ("", item.section):
-            self._headers[section].update(item.under)
+            self._headers[section].update(item.headers)
         self.shown |= item.shows
         if item.section == RECENT:
             self.oldest = min(self.oldest, item.first_seq)
@@ -102,33 +103,38 @@ class Selection:
         self._choose([one for one in self._chosen() if one not in items])
 
     def _chosen(self, *sections: str) -> Iterator[ContextItem]:
-        """Yield what is chosen, of all or of some sections, but for leads: these come and go with their hits."""
+        """Yield what is chosen, of all or of some sections, but for antecedents: these come and go with their hits."""
         for section in sections or self.chosen:
-            yield from (one for one in self.chosen.get(section, ()) if self._leads.get(one.id) is not one)
+            yield from (one for one in self.chosen.get(section, ()) if self._antecedents.get(one.id) is not one)
 
     def cost(self, item: ContextItem, section: str = "") -> int:
         """Return what the item would add now, to all or to its section: itself, and the headers that are not there."""
         headers = self._headers[section]
-        tokens = item.tokens + sum(header.tokens for header in item.under if header not in headers)
-        if lead := self._missing_lead(item):
-            tokens += lead.tokens + sum(
-                one.tokens for one in lead.under if one not in headers and one not in item.under
+        tokens = item.tokens + sum(header.tokens for header in item.headers if header not in headers)
+        if antecedent := self._missing_antecedent(item):
+            tokens += antecedent.tokens + sum(
+                one.tokens for one in antecedent.headers if one not in headers and one not in item.headers
             )
-        if self._is_led_by(item):
-            tokens -= self._leads[item.id].tokens
+        if self._is_antecedent(item):
+            tokens -= self._antecedents[item.id].tokens
         return tokens
 
-    def _missing_lead(self, item: ContextItem) -> ContextItem | None:
-        """Return what an item leans on, where neither the recent turns nor a hit shows it."""
-        lead = item.lead
-        if lead is None or lead.id in self.shown or lead.id in self._leads or lead.text in self._hits.get(lead.id, ""):
+    def _missing_antecedent(self, item: ContextItem) -> ContextItem | None:
+        """Return the antecedent of an item, where neither the recent turns nor a hit shows it."""
+        antecedent = item.antecedent
+        if (
+            antecedent is None
+            or antecedent.id in self.shown
+            or antecedent.id in self._antecedents
+            or antecedent.text in self._hits.get(antecedent.id, "")
+        ):
             return None
-        return lead
+        return antecedent
 
-    def _is_led_by(self, item: ContextItem) -> bool:
-        """Whether a sentence of the item is in, since a hit leans on it."""
-        lead = self._leads.get(item.id) if item.section == HITS else None
-        return lead is not None and lead is not item and lead.text in item.text
+    def _is_antecedent(self, item: ContextItem) -> bool:
+        """Whether a sentence of the item is in already, as the antecedent of a hit."""
+        antecedent = self._antecedents.get(item.id) if item.section == HITS else None
+        return antecedent is not None and antecedent is not item and antecedent.text in item.text
 
     def taken(self, section: str) -> int:
         """Return what a section's items take, with their headers."""
@@ -142,7 +148,7 @@ class Selection:
             return not item.standing and not self.shown.isdisjoint(item.sources)
         return item.section == HITS and item.id in self.shown
 
-    def is_said(self, item: ContextItem) -> bool:
+    def is_duplicate(self, item: ContextItem) -> bool:
         """Whether what is chosen has the same fact, as a standing one, the message that it quotes, or a hit's words."""
         if item.section == FACTS:
             if any(one.id == item.id for one in self.chosen[FACTS]):
@@ -151,32 +157,34 @@ class Selection:
         if item.section != HITS:
             return False
         for one in self._unread:
-            self._rows.update(one.rows)
+            self._shingles.update(one.shingles)
         self._unread.clear()
-        return bool(item.rows) and sum(map(self._rows.__contains__, item.rows)) >= SAID * len(item.rows)
+        return bool(item.shingles) and sum(map(self._shingles.__contains__, item.shingles)) >= DUPLICATE_SHARE * len(
+            item.shingles
+        )
 
     def why_not(self, item: ContextItem) -> Reason:
         """Return the reason for which an item is not chosen, by what is chosen now."""
         if self.is_shown(item):
             return Reason.ALREADY_IN_RECENT
-        return Reason.DUPLICATE if self.is_said(item) else Reason.OVER_BUDGET
+        return Reason.DUPLICATE if self.is_duplicate(item) else Reason.OVER_BUDGET
 
-    def take(self, items: Iterable[ContextItem], section: str, most: int, room: int, *, gaps: bool = True) -> None:
-        """Choose items of a section in their order while it has at most `most` tokens, and all sections at most `room`.
+    def take(self, items: Iterable[ContextItem], section: str, limit: int, room: int, *, gaps: bool = True) -> None:
+        """Choose items of a section in order while it has at most `limit` tokens, and all sections at most `room`.
 
         Without gaps, up to the first that does not fit.
         """
         for item in items:
             if item in self._inside:
                 continue
-            if self._leads.get(item.id) is None and self.tokens + item.tokens > room:  # most end here
+            if self._antecedents.get(item.id) is None and self.tokens + item.tokens > room:  # most end here
                 if not gaps:
                     break
                 continue
-            if self.tokens + self.cost(item) > room or self._taken[section] + self.cost(item, section) > most:
+            if self.tokens + self.cost(item) > room or self._taken[section] + self.cost(item, section) > limit:
                 if not gaps:
                     break
-            elif not self.is_shown(item) and not self.is_said(item):
+            elif not self.is_shown(item) and not self.is_duplicate(item):
                 self.add(item)
 
     def drop(self, section: str | None = None) -> bool:
@@ -223,9 +231,9 @@ def total_tokens(items: Iterable[ContextItem]) -> int:
 
 
 def select_static(
-    items: CandidateItems, plan: Plan, static: Sequence[str], base: int, question: int, summaries: int
+    items: CandidateItems, plan: Plan, static: Sequence[str], room: int, question: int, summaries: int
 ) -> Selection:
-    """Choose, of `base` tokens, the part of a context that does not depend on the question, and what is required.
+    """Choose, of `room` tokens, the part of a context that does not depend on the question, and what is required.
 
     `static` are the user's own sections that stand at the start, `summaries` the tokens that summaries of what is older
     than the recent turns are to have. Most questions leave the same: the answers have their share, of which a
@@ -241,23 +249,23 @@ def select_static(
     must = question + total_tokens([*ahead, *behind]) - selection.tokens
     shares = sum(plan[name].share for name in answering if name in (FACTS, HITS) or items.get(name))
     half = shares // 2
-    selection.is_static = must <= half and must <= (1 - FIRST) * base
+    selection.is_static = must <= half and must <= (1 - FIRST_STANDING_SHARE) * room
     standing = [item for item in items.get(FACTS, ()) if item.standing]
     always = [item for item in standing if item.content.importance == ALWAYS]
-    for some, part in ((always, 1.0), (standing[:1], FIRST), (standing, STANDING)):
-        most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
-        selection.take(some, FACTS, most, base - must, gaps=False)
-    room = base - (shares if selection.is_static else must + half)
+    for some, part in ((always, 1.0), (standing[:1], FIRST_STANDING_SHARE), (standing, STANDING_SHARE)):
+        limit = min(max(plan[FACTS].share, int(part * room)), plan[FACTS].maximum)
+        selection.take(some, FACTS, limit, room - must, gaps=False)
+    static_room = room - (shares if selection.is_static else must + half)
     for section in static:
-        selection.take(items.get(section, ()), section, plan[section].share, room)
+        selection.take(items.get(section, ()), section, plan[section].share, static_room)
     turns, before = items.get(RECENT, ()), selection.taken(RECENT)
-    free = room - selection.tokens + before
+    free = static_room - selection.tokens + before
     most = max(free - summaries, min(free + half, plan[RECENT].share))
     window = recent_window(turns, min(plan[RECENT].maximum, most))
-    if _all_fit(selection, items, plan, answering, base - must):
+    if _all_fit(selection, items, plan, answering, room - must):
         selection.is_static = selection.is_static and window == len(turns)
         window = len(turns)
-    selection.take(turns[:window], RECENT, base, base - must, gaps=False)
+    selection.take(turns[:window], RECENT, room, room - must, gaps=False)
     selection.keep_required()
     return selection
 
@@ -284,7 +292,7 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
                 for name, group in groupby(ranked, key=lambda item: item.section):
                     selection.take(group, name, plan[name].maximum, room)
             selection.take(_not_standing(items, section), section, plan[section].maximum, room)
-        if room - selection.tokens <= UNUSED * room:
+        if room - selection.tokens <= UNUSED_SHARE * room:
             return
         before = selection.tokens, selection.oldest
         for section in static:
@@ -342,7 +350,10 @@ def recent_window(turns: Sequence[ContextItem], room: int) -> int:
     most = sum(1 for so_far in sums if so_far <= room)
     if most in (0, len(sums)) or any(turn.kind == "block" for turn in turns):
         return most
-    slack = min(MOST * room, max(SHARE * room, sums[most - 1] - (sums[most - 1 - TURNS] if most > TURNS else 0)))
+    slack = min(
+        LONGEST_STEP * room,
+        max(STEP_SHARE * room, sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)),
+    )
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # A window begins at the turn whose number, or one since the turn before, is divisible by the highest power of two.
     starts = [int(turn.first_seq) for turn in turns]

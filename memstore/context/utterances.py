@@ -1,4 +1,4 @@
-"""Utterances: which of them say something alone, and which lean on the one before.
+"""Utterances: which of them say something alone, and which need an antecedent, the sentence that they answer.
 
 Talk is in pieces: "No, this is not necessary." means nothing without the question it answers, and "Sounds great!" means
 nothing anywhere. All is judged by form, in English and German, without a model. Pure.
@@ -64,13 +64,10 @@ _REFERS = re.compile(
 )
 _NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
 _QUESTION_MARKS = ("?", "？", "؟")
-LEANING_WORDS, FRAGMENT_WORDS = (
-    16,
-    5,
-)  # words of an utterance that may lean on the one before, and of one that always does
-FEW = 3  # terms of one that leans on a statement, too
-LONGEST_LEANING = 120  # characters of what leans, and of what is leaned on
-READ = 1000  # characters before what leans that are looked at
+DEPENDENT_WORDS, FRAGMENT_WORDS = 16, 5  # the most of an utterance that may need an antecedent, and of one that does
+FEW = 3  # terms of one whose antecedent may be a statement, too
+LONGEST_PIECE = 120  # characters of an utterance that needs an antecedent, and of the antecedent
+READ = 1000  # characters before an utterance that are searched for its antecedent
 AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
 COMMENT = 0.08  # what a person's hit loses that only comments on what another said, where several things are asked for
 
@@ -87,14 +84,14 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
     return bool(words) and all(word in _PHATIC or word in names for word in words)
 
 
-def leans(text: str) -> bool:
-    """Return whether an utterance leans on the one before: short, and it begins as an answer does or is a fragment.
+def needs_antecedent(text: str) -> bool:
+    """Return whether an utterance goes on from the one before: short, and begins as an answer does or is a fragment.
 
-    >>> [leans(one) for one in ("No, this is not necessary.", "In Porto.", "I moved to Porto with my sister in May.")]
+    >>> [needs_antecedent(one) for one in ("No, not necessary.", "In Porto.", "I moved to Porto with my sister.")]
     [True, True, False]
     """
     words = len(_WORD.findall(text))
-    if words > LEANING_WORDS or is_question(text):
+    if words > DEPENDENT_WORDS or is_question(text):
         return False
     return words <= FRAGMENT_WORDS or any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
 
@@ -109,8 +106,8 @@ def answers(text: str) -> bool:
     return _ANSWER.match(text) is not None
 
 
-def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int, int] | None:
-    """Return where in what was said before a text the sentence stands that the text leans on.
+def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tuple[int, int] | None:
+    """Return where the antecedent of a text stands in what was said before it: start and end.
 
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
     """
@@ -125,18 +122,18 @@ def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int,
     if asked is None:
         return None
     start, stop = asked
-    if stop - start > LONGEST_LEANING:
-        blank = before.find(" ", stop - LONGEST_LEANING, stop)
-        start = stop - LONGEST_LEANING if blank < 0 else blank + 1
+    if stop - start > LONGEST_PIECE:
+        blank = before.find(" ", stop - LONGEST_PIECE, stop)
+        start = stop - LONGEST_PIECE if blank < 0 else blank + 1
     return start, stop
 
 
-def find_lead(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
-    """Return the sentence of the message before that a hit leans on, as a hit; None if it leans on none."""
+def find_antecedent(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
+    """Return the antecedent of a hit in the message before, as a hit; None if it needs none."""
     text = before.text or ""
-    if hit.occurred_at - before.occurred_at > AT_ONCE or not leans(hit.text):
+    if hit.occurred_at - before.occurred_at > AT_ONCE or not needs_antecedent(hit.text):
         return None
-    span = leaned_on(text, hit.text, names)
+    span = antecedent_span(text, hit.text, names)
     if span is None:
         return None
     start, stop = span

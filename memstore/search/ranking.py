@@ -1,6 +1,8 @@
 """Ranking: every chunk of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
-To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`.
+To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. What it needs of a chunk
+that is not among the arrays of `UserIndex` is made a term of the chunk in `store.tokenize` (as `QUESTION_TERM` is), and
+`ChunkDeriver.recipe` is raised.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ WEIGHTS: Mapping[str, float] = {
 }
 # In place of those where several things are asked for: their words are not those of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
-# And where the matter stands all over a talk: from many places a little each.
+# And where the topic stands all over a talk: from many places a little each.
 COURSE_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
@@ -80,7 +82,7 @@ class Ranking:
     tiers: Sequence[Tier]
     build: Callable[[Sequence[int]], Sequence[RankedChunk]]
 
-    def of(self, *tiers: Tier) -> Iterator[RankedChunk]:
+    def of_tiers(self, *tiers: Tier) -> Iterator[RankedChunk]:
         """Yield the candidates of some tiers, the best first."""
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
         while some := list(islice(places, BUILT_AT_ONCE)):

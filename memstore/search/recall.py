@@ -48,10 +48,10 @@ DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for re
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
-PART = "reranker"
+RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Other candidates keep their places behind them, as no part is below 0.
-READ = 50
+RERANKED = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ async def recall(
     query = await builder.build(question, await builder.guess_embedder())
     async with builder.open(query) as (scope, query, version):
         ranking = await rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
-        candidates = best_of_each(ranking.of(*Tier))
+        candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda one: one.score >= min_score, candidates)
         hits: list[Hit] = []
@@ -335,7 +335,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read, so
     that both count the same. Raises `ProviderError` where it gives something else than a number for each.
     """
-    read = hits[:READ]
+    read = hits[:RERANKED]
     if not read:
         return []
     texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
@@ -345,7 +345,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
     shares = [(score - lowest) / range_ for score in scores]
     reranked = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
-    return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
+    return [*sorted(reranked, key=lambda hit: -hit.score), *hits[RERANKED:]]
 
 
 def _score_texts(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
@@ -359,4 +359,4 @@ def _score_texts(reranker: Reranker, question: str, texts: Sequence[str]) -> Sco
 
 
 def _with_part(hit: Hit, part: float) -> Hit:
-    return replace(hit, score=round(hit.score + part, 6), parts={**hit.parts, PART: part})
+    return replace(hit, score=round(hit.score + part, 6), parts={**hit.parts, RERANKER_PART: part})

@@ -213,7 +213,7 @@ def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
     messages, answered = index.answered
     best = np.zeros(len(index) + 1)
     np.maximum.at(best, messages[rows], scores)
-    best[-1] = 0.0  # where -1 leads
+    best[-1] = 0.0  # of chunks that answer nothing, whose `answered` is -1
     return best[answered[rows]]
 
 
@@ -266,7 +266,7 @@ _LIST = re.compile(
     re.IGNORECASE,
 )
 
-# The order of events, or how something went on: as of an overview, the matter stands all over a talk.
+# The order of events, or how something went on: as of an overview, the topic stands all over a talk.
 _COURSE = re.compile(
     r"\b(?:in (?:what|which)|the|chronological) order (?:in which|that|did|do|have|has|we|i)\b|\bchronolog"
     r"|\b(?:throughout|across|over) (?:all )?(?:of )?(?:our|my|these) (?:\w+ )?(?:conversation|session|chat|talk)s?\b"
@@ -278,14 +278,14 @@ _COURSE = re.compile(
     r"|\bwie (?:hat|haben)\b[^.?!]{1,80}\b(?:entwickelt|verändert|gewandelt)\b",
     re.IGNORECASE,
 )
-# What is not the matter of such a question: "Can you give me a short summary of how".
+# What is not the topic of such a question: "Can you give me a short summary of how".
 _REQUEST = re.compile(
     r"^(?:[\w'’]+,? ){0,8}?(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|order|reihenfolge|zusammenfassung"
     r"|überblick|zusammen)\b,?(?: (?:of|on|in which|that|how|what|von|über|davon|der|die|wie|was)\b,?){0,3}(?= \S+ \S)",
     re.IGNORECASE,
 )
 # Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
-_NO_MATTER = re.compile(
+_NO_TOPIC = re.compile(
     r"chat|chronolog|convers|discuss|everyth|far|give|make|mention|messag|order|overview|pleas|quick|recap|session|short"
     r"|sum|summari|talk|tell|thing|timelin|today|write|yesterday"
     r"|bish|bitt|chronologisch|fass|gesproch|gesprach|gestern|gib|heut|kann|kurz|mach|reihenfolg|uberblick|unterhalt"
@@ -299,7 +299,7 @@ def asks_for_list(question: str) -> bool:
     >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
     [True, True, False]
     """
-    return _LIST.search(question) is not None and _has_matter(question)
+    return _LIST.search(question) is not None and _has_topic(question)
 
 
 def asks_for_overview(question: str) -> bool:
@@ -313,15 +313,15 @@ def asks_for_course(question: str) -> bool:
     >>> [asks_for_course(one) for one in ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")]
     [True, True, False]
     """
-    return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_matter(question)
+    return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_topic(question)
 
 
-def _has_matter(question: str) -> bool:
-    return not all(map(_NO_MATTER.fullmatch, terms(_REQUEST.sub("", question))))
+def _has_topic(question: str) -> bool:
+    return not all(map(_NO_TOPIC.fullmatch, terms(_REQUEST.sub("", question))))
 
 
 def without_request(question: str) -> str:
-    """Return the matter of a question for an overview or a course; any other question as it is.
+    """Return the topic of a question for an overview or a course; any other question as it is.
 
     >>> without_request("Could you give me a short summary of how the garden changed?")
     'the garden changed'

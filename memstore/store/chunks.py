@@ -1,4 +1,4 @@
-"""Chunks over all tiers: their terms and vectors, written by derivers and scanned by the legs of recall."""
+"""Chunks over all tiers: their terms and vectors, written by derivers and read by recall."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lexical leg of users with very many chunks: which chunks have a term, without reading the chunks.
+"""Search by words for users with very many chunks: which chunks have a term, without reading the chunks.
 
 Postings are rows of `term_postings`, one for a term in a run of up to `RUN` chunks, made by the derivers behind what
 they add. Later chunks are read themselves: recall never waits for postings, and misses nothing without them. An

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
-from memstore.context.selection import MOST, Selection, recent_window
+from memstore.context.selection import LONGEST_STEP, Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Reason, Section, Tier
@@ -28,7 +28,7 @@ def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int],
     count = recent_window(turns, room)
     most = sum(1 for so_far in accumulate(tokens) if so_far <= room)
     assert sum(tokens[:count]) <= room
-    assert sum(tokens[:count]) >= sum(tokens[:most]) - MOST * room
+    assert sum(tokens[:count]) >= sum(tokens[:most]) - LONGEST_STEP * room
     assert (count == len(tokens)) == (sum(tokens) <= room)
 
 
@@ -42,7 +42,7 @@ def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "is_said"),
+    ("first", "second", "is_duplicate"),
     [
         ("We fly to Lisbon on Friday, at nine. The hotel is booked.", "we fly to lisbon on friday at nine", True),
         ("We fly to Lisbon on Friday, at nine. The hotel is booked.", "We fly to Porto on Friday, at nine", False),
@@ -53,14 +53,14 @@ def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
         ("Ann sails on the lake. ", "Ann sails on the lake. " * 100_000, False),  # too long to be looked at
     ],
 )
-def test_what_is_repeated_or_quoted_is_said_once(first: str, second: str, is_said: bool) -> None:
+def test_what_is_repeated_or_quoted_is_said_once(first: str, second: str, is_duplicate: bool) -> None:
     selection = Selection()
     one, other = ItemFactory(WordCounter()).hits([hit(1, first), hit(2, second)])
     selection.add(one)
-    assert selection.is_said(other) == is_said
-    assert selection.why_not(other) == (Reason.DUPLICATE if is_said else Reason.OVER_BUDGET)
+    assert selection.is_duplicate(other) == is_duplicate
+    assert selection.why_not(other) == (Reason.DUPLICATE if is_duplicate else Reason.OVER_BUDGET)
     selection.remove(one)
-    assert not selection.is_said(other)
+    assert not selection.is_duplicate(other)
     assert (selection.tokens, selection.taken("hits")) == (0, 0)
 
 

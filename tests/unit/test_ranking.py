@@ -16,7 +16,7 @@ from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Role, Tier
 from memstore.search import signals
 from memstore.search.ranking import COURSE_WEIGHTS, NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
-from memstore.search.recall import PART, READ, rerank
+from memstore.search.recall import RERANKED, RERANKER_PART, rerank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
 from tests.helpers.fakes import ScriptedReranker
@@ -42,7 +42,7 @@ OVERVIEW = replace(QUESTION, text="Give me a summary of what Alice said in June.
 
 
 def told(ranking: Ranking, *tiers: Tier) -> list[tuple[ChunkKey, dict[str, float]]]:
-    return [(one.chunk.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
+    return [(one.chunk.key, dict(one.parts)) for one in ranking.of_tiers(*(tiers or Tier))]
 
 
 def corpus(some: UserIndex) -> Corpus:
@@ -51,7 +51,7 @@ def corpus(some: UserIndex) -> Corpus:
 
 def test_every_hit_says_what_each_signal_adds() -> None:
     some = arrays(TALK)
-    found = list(rank(some, QUESTION, corpus(some), 99).of(*Tier))
+    found = list(rank(some, QUESTION, corpus(some), 99).of_tiers(*Tier))
     assert len(found) == len(TALK)
     for one in found:
         assert set(one.parts) == set(WEIGHTS)
@@ -176,7 +176,7 @@ def test_both_count_the_same_whatever_the_scale() -> None:
     for scale in (1.0, 1000.0, 1e-3):
         found = rerank(by_numbers(*(scale * one for one in (0.0, 0.5, 2.0, 1.0))), "?", ours)
         assert order(found) == ["2", "0", "1", "3"]
-        assert [hit.parts[PART] for hit in found] == [0.4, 0.0, 0.1, 0.2]
+        assert [hit.parts[RERANKER_PART] for hit in found] == [0.4, 0.0, 0.1, 0.2]
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
 
 
@@ -195,12 +195,12 @@ def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
         rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
 
 
-@given(st.lists(st.floats(0, 3), min_size=1, max_size=READ + 20), st.randoms(use_true_random=False))
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=RERANKED + 20), st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: list[float], random: object) -> None:
     ours = hits(*sorted((round(one, 6) for one in scores), reverse=True))
     found = rerank(by_numbers(*(random.uniform(-9, 9) for _ in ours)), "?", ours)  # type: ignore[attr-defined]
     assert sorted(order(found)) == sorted(order(ours))
-    assert found[READ:] == ours[READ:]
+    assert found[RERANKED:] == ours[RERANKED:]
     assert all(before.score >= after.score for before, after in pairwise(found))
 
 

@@ -17,7 +17,7 @@ from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.search.recall import READ, QueryBuilder, recall, rerank
+from memstore._sync.search.recall import RERANKED, QueryBuilder, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
@@ -136,7 +136,7 @@ class UserScope(UserFacts):
             builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
-            searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
+            searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight:
                 with self._database.user_transaction(self.id) as tx:

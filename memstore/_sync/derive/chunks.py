@@ -66,7 +66,7 @@ class ChunkDeriver:
     name = "chunks"
     batch_size = 512  # enough for the encoder to sort them by length
     uses_llm = False
-    recipe = "chunks/4"  # without the embedder: vectors of another are made of the same chunks
+    recipe = "chunks/4"  # without the embedder. A new one holds for new messages; older chunks stay as they are
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies

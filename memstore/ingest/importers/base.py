@@ -151,8 +151,8 @@ class Importer:
         messages: Iterator[Message | IgnoredContent],
         where: str,
         conversation: str,
-        own: datetime | None = None,
-        inherited: datetime | None = None,
+        own_time: datetime | None = None,
+        inherited_time: datetime | None = None,
         **of_conversation: str | None,
     ) -> Iterator[ImportItem]:
         """Yield records with their own time, or one inherited from the message before; report damage.
@@ -161,8 +161,8 @@ class Importer:
         """
         for one in self.report_damage(messages, where):
             if isinstance(one, dict):
-                metadata = one["metadata"] | ({} if own else INHERITED if inherited else IMPORTED)
-                time = {"occurred_at": own or inherited} if own or inherited else {}
+                metadata = one["metadata"] | ({} if own_time else INHERITED if inherited_time else IMPORTED)
+                time = {"occurred_at": own_time or inherited_time} if own_time or inherited_time else {}
                 message = one | time | {"metadata": metadata}
                 yield Record(conversation=conversation, message=message, where=where, **of_conversation)
             else:
