@@ -50,8 +50,6 @@ async def total_usage(tx: Transaction) -> list[Usage]:
     return await tx.all(SQL["total_usage"], Usage)
 
 
-async def tokens_left(tx: Transaction, cap: int | None) -> int | None:
+async def tokens_left(tx: Transaction, cap: int) -> int:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
-    if cap is None:
-        return None
     return cap - (await tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)

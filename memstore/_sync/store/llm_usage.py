@@ -51,8 +51,6 @@ def total_usage(tx: Transaction) -> list[Usage]:
     return tx.all(SQL["total_usage"], Usage)
 
 
-def tokens_left(tx: Transaction, cap: int | None) -> int | None:
+def tokens_left(tx: Transaction, cap: int) -> int:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
-    if cap is None:
-        return None
     return cap - (tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
