@@ -1,8 +1,8 @@
 """Ranking: every chunk of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
-To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. If it needs more of a chunk
-than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as `QUESTION_TERM`), and raise
-`ChunkDeriver.recipe`.
+To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. If it needs more of a
+chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as `QUESTION_TERM`), and
+raise `ChunkDeriver.recipe`.
 """
 
 from __future__ import annotations
