@@ -29,7 +29,7 @@ from memstore.search.signals import (
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the data sets LoCoMo and BEAM (their
-# halves for development), mean over all budgets. A weighted sum of normalised scores beats reciprocal rank fusion by 2.5.
+# halves for development), mean over all budgets. A weighted sum of scores beats reciprocal rank fusion by 2.5 points.
 WEIGHTS: Mapping[str, float] = {
     # Cosine of the question and "Speaker: text"; worth 5.4.
     "semantic": 1.0,
