@@ -170,7 +170,7 @@ GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 def protects(fact: FactColumns) -> bool:
     """Return whether a fact protects somebody, so that it does harm where it ends by mistake.
 
-    What somebody likes to eat is a preference: "eats meat every day".
+    A preference does not, such as "eats meat every day".
     """
     root = (fact.attribute or "").removeprefix(FORMER).partition("/")[0]
     return fact.type == "constraint" or (root in GUARDS and (root, fact.type) != ("diet", "preference"))
