@@ -276,7 +276,7 @@ def _superseded(
 ) -> tuple[list[Decision], dict[UUID, float]]:
     """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
 
-    A viewer learns no more than that something held once. Facts that were erased since they were ranked have no decision.
+    A viewer learns no more than that something held once. Facts that were erased since then have no decision.
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
