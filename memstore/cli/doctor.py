@@ -140,7 +140,7 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
     if model is None:
         is_unheard = what == "facts model" and settings.fact_instructions
         return "none: rules" + (", which cannot follow fact_instructions: those are for a model" if is_unheard else "")
-    echo_hint(f"asking {name}; where the model is not loaded yet, that may take minutes")
+    echo_hint(f"asking {name}; a model that must be loaded first may take minutes")
     prompt = [{"role": "user", "content": 'Answer with the JSON object {"ok": true} alone.'}]
     # Room for thoughts, without which some models do not answer.
     model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))

@@ -109,7 +109,7 @@ def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
     of_openai = "a window of 40,960 tokens (told by the server), JSON asked for as json_object_with_schema"
     assert f"facts model: openai:qwen3:4b answers, with {of_openai}" in told.out
     assert "answers, with a window of 8,192 tokens (allotted), JSON asked for as json_schema" in told.out
-    assert "asking ollama:qwen3:4b; where the model is not loaded yet" in told.err
+    assert "asking ollama:qwen3:4b; a model that must be loaded first" in told.err
 
 
 def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
@@ -117,14 +117,14 @@ def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
     three, four = (TEA | {"text": f"The user drinks {number} teas."} for number in ("3", "4.5"))
     unsaid = TEA | {"text": "The user has a dog.", "sources": [{"message": 1, "quote": "my dog"}]}
     with ScriptedOllama() as server:
-        answers = ({"facts": [three, unsaid, four]}, "no", "no", {"ok": True})
+        answers = ({"facts": [three, unsaid, unsaid, four]}, "no", "no", {"ok": True})
         server.script += [says(answer, prompt_eval_count=900) for answer in answers]
         settings = settings_of(server, url, summary_model="none")
         report, stats = cli("derive", "--json", **settings).json, cli("stats", "--json", **settings).json
         told = cli("doctor", **settings).out
     for counts in (report, stats):
-        assert (counts["invalid_responses"], counts["refused"]) == (1, 3)
-    assert "2 because nobody has said the number; 1 because its quote stands nowhere; 1 because ollama:qwen3" in told
+        assert (counts["invalid_responses"], counts["refused"]) == (1, 4)
+    assert "2 because nobody has said the number; 2 because its quote stands nowhere; 1 because ollama:qwen3" in told
 
 
 # -- no connection is held while a model works
