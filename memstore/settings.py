@@ -38,18 +38,13 @@ CONFIG = "MEMSTORE_CONFIG"
 NO_OPTION = "which is no option of memstore."
 
 
-def _http_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-        raise ValueError("give a URL, such as http://127.0.0.1:11434")
-    return value.rstrip("/")
-
-
 def _base_url(value: str) -> str:
     parts = urlsplit(value)
     if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("give a URL without a key: that has a setting of its own")
-    return _http_url(value)
+        raise ValueError("give a URL without a key: that has a setting or variable of its own")
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError("give a URL, such as http://127.0.0.1:11434")
+    return value.rstrip("/")
 
 
 def _read_json(value: object) -> object:
@@ -119,7 +114,7 @@ class Settings(BaseSettings):
     worker_attempts: int = Field(8, ge=1, le=1000)  # a job that failed this often is left to be looked at
 
     # Timeouts are the longest wait for one answer, retries included; in a chat the longest silence.
-    ollama_url: Annotated[str, AfterValidator(_http_url)] = "http://127.0.0.1:11434"  # OLLAMA_HOST is not read
+    ollama_url: BaseUrl = "http://127.0.0.1:11434"  # OLLAMA_HOST is not read; a key is OLLAMA_API_KEY
     ollama_num_ctx: int = Field(8192, ge=2048, le=2_000_000)  # the window that Ollama is asked for, answer included
     ollama_timeout_seconds: float = Field(300.0, gt=0, le=DAY)
     openai_url: BaseUrl = OPENAI  # of any OpenAI-compatible server

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from memstore.cli.options import OnlyUserOption, common
-from memstore.cli.output import describe_usage, echo, print_json, print_rows
+from memstore.cli.output import describe_usage, echo, echo_hint, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 from memstore.text import quantify
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
     from memstore.store.roles import Capabilities
 
-UNUSABLE = "answers of chat models could not be used, or not all that they say was believed"
+MOST_REASONS = 5
+_REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
+_DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")  # the number or name of one fact, which others of the same reason lack
 
 
 def stats(
@@ -49,6 +53,7 @@ class Check:
 def doctor() -> None:
     """Say whether memstore can work here, or what to do.
 
+    Each model is asked something of a few tokens, which no budget counts; one that must be loaded first takes longer.
     The exit code is that of the first thing that is wrong: 1, 2 for settings, 3 for the database.
 
     JSON: {"ok": true or false, "checks": [{"what", "ok", "detail"}]}.
@@ -69,7 +74,7 @@ def doctor() -> None:
 def run_checks() -> Iterator[Check]:
     """Run one check after the other; a failure of one does not hide those that do not need it."""
     from memstore.client.runtime import validate_settings
-    from memstore.providers import load_counter, load_embedder, load_reranker
+    from memstore.providers import load_counter
     from memstore.settings import load
 
     try:
@@ -83,11 +88,11 @@ def run_checks() -> Iterator[Check]:
     yield usable
     counter = f"{settings.counter}, vocabulary checked, no network"
     yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
-    yield _check("embedder", lambda: load_embedder(settings.embedder, settings), settings.embedder)
+    yield _check("embedder", partial(_ask_embedder, settings))
     if settings.reranker != "none":
-        yield _check("reranker", lambda: load_reranker(settings.reranker, settings), settings.reranker)
+        yield _check("reranker", partial(_ask_reranker, settings))
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
-        yield _check(what, partial(_describe_chat_model, what, name, settings))
+        yield _check(what, partial(_ask_chat_model, what, name, settings))
     if not usable.code:  # else no store is opened
         try:
             with open_store() as store:
@@ -102,16 +107,45 @@ def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
         return Check(what, detail or str(found))
     except MemstoreError as error:
         return Check(what, str(error), exit_code(error))
+    except Exception as error:  # of a provider of one's own, or its library
+        return Check(what, f"{type(error).__name__}: {error}", 1)
 
 
-def _describe_chat_model(what: str, name: str, settings: Settings) -> str:
+def _ask_embedder(settings: Settings) -> str:
+    from memstore.providers import load_embedder
+
+    embedder = load_embedder(settings.embedder, settings)
+    if embedder is None:
+        return "none: recall goes by words alone"
+    return f"{settings.embedder} gives vectors of {len(embedder.embed_query('memstore'))} dimensions"
+
+
+def _ask_reranker(settings: Settings) -> str:
+    from memstore.providers import load_reranker
+
+    reranker = load_reranker(settings.reranker, settings)
+    assert reranker is not None
+    return f"{settings.reranker} gives {len(reranker.scores('a', ['a', 'b']))} scores for 2 texts"
+
+
+def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
+    from pydantic import BaseModel
+
     from memstore.providers import load_chat_model
+
+    class Reply(BaseModel):
+        ok: bool
 
     model = load_chat_model(name, settings)
     if model is None:
         is_unheard = what == "facts model" and settings.fact_instructions
         return "none: rules" + (", which cannot follow fact_instructions: those are for a model" if is_unheard else "")
-    return f"{model.name} answers, with {model.context_tokens} tokens of window"
+    echo_hint(f"asking {name}; a model that must be loaded first may take minutes")
+    prompt = [{"role": "user", "content": 'Answer with the JSON object {"ok": true} alone.'}]
+    # Room for thoughts, without which some models do not answer.
+    model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
+    window = f"a window of {model.context_tokens:,} tokens"
+    return f"{model.name} answers, with {getattr(model, 'abilities', window)}"
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
@@ -136,9 +170,21 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         yield Check("derivations", pending or "nothing is pending")
     if advised := _vectors(counts, store.settings.embedder):
         yield Check("vectors", advised)
-    if counts["invalid_responses"]:
+    if counts["invalid_responses"] or counts["refused"]:
+        many = f"{counts['invalid_responses']} could not be used, and {counts['refused']} facts were not believed"
         again = "memstore derive --redo facts or summaries asks again; user.invalid_responses() has them"
-        yield Check("chat answers", f"{counts['invalid_responses']} {UNUSABLE}: {again}")
+        yield Check("chat answers", f"{many}: {_reasons(store)}; {again}")
+
+
+def _reasons(store: MemoryStore) -> str:
+    """Return why answers of chat models, or facts in them, were refused, the most frequent reasons first."""
+    reasons: Counter[str] = Counter()
+    for name in store.users():
+        for response in store.user(name).invalid_responses():
+            refused = _REFUSED.findall(response.error) or [("1", response.error)]
+            for count, why in refused:
+                reasons[_DETAIL.sub("", why)] += int(count)
+    return "; ".join(f"{count} because {why}" for why, count in reasons.most_common(MOST_REASONS))
 
 
 def _describe_role(able: Capabilities) -> str:

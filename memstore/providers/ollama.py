@@ -44,6 +44,7 @@ KEEP_ALIVE = "10m"  # a queue asks again soon, and loading takes longer than mos
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
 OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
+DEFAULT_WINDOW = 4096  # a loaded model with less is another program's, and is loaded anew with what is asked for
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -184,6 +185,8 @@ def digest_of(entry: Json) -> str:
 class OllamaChat:
     """A chat model of an Ollama server, asked for a window of `num_ctx` tokens."""
 
+    shape = "json_schema"
+
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
         self.service = server.service
         self.counter_name = f"ollama:{model}"
@@ -194,7 +197,7 @@ class OllamaChat:
         self._digest = ""
 
     def describe(self, seconds: float) -> ModelInfo:
-        """Return the name, with 12 digits of the digest, and the window that the model was trained for."""
+        """Return the name, with 12 digits of the digest, the window that it was trained for, and the one it has."""
         shown = self._server.ask("/api/show", self._model, {"model": self._model}, seconds=seconds)
         abilities = shown.get("capabilities") or ["completion"]
         if "completion" not in abilities:
@@ -204,7 +207,9 @@ class OllamaChat:
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
-        return ModelInfo(f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest), trained)
+        name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
+        loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
+        return ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""

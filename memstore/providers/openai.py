@@ -220,7 +220,7 @@ class OpenAIChat:
         self.counter_name = f"openai:{model}"
         self._model = model
         self._server = server
-        self._shape = _SHAPES[0]
+        self.shape = _SHAPES[0]
         # OpenAI's newer models take the second name alone, older servers know the first alone.
         is_own = any(host in server.url for host in ("api.openai.com", ".azure.com"))
         self._most = "max_completion_tokens" if is_own else "max_tokens"
@@ -298,15 +298,15 @@ class OpenAIChat:
         if "temperature" not in self._left_out:
             body["temperature"] = 0
         schema = strict_schema(request.schema)
-        if self._shape == "json_schema":
+        if self.shape == "json_schema":
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
         first, *others = request.messages
         instructions = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
         body["messages"] = [{**first, "content": instructions}, *others]
-        if self._shape == "text":
+        if self.shape == "text":
             return body
-        shape = {"type": "json_object"} | ({"schema": schema} if self._shape == "json_object_with_schema" else {})
+        shape = {"type": "json_object"} | ({"schema": schema} if self.shape == "json_object_with_schema" else {})
         return body | {"response_format": shape}
 
     def _adapt(self, refusal: str, request: ChatRequest) -> bool:
@@ -323,9 +323,9 @@ class OpenAIChat:
                 self._left_out.add(name)
                 return True
         if request.schema is not None and re.search(r"response_format|json_schema|json_object", refusal):
-            later = _SHAPES[_SHAPES.index(self._shape) + 1 :]
+            later = _SHAPES[_SHAPES.index(self.shape) + 1 :]
             if later:
-                self._shape = later[0]
+                self.shape = later[0]
                 return True
         return False
 
@@ -386,7 +386,7 @@ class OpenAIEmbeddings:
 
 
 class OpenAIReranker:
-    """A Reranker that answers at /rerank as Cohere's does: vLLM, llama.cpp, TEI, Jina, OpenRouter."""
+    """A Reranker that answers at /rerank as Cohere's does: vLLM, llama.cpp, Jina, OpenRouter."""
 
     def __init__(self, model: str, server: OpenAIServer, timeout: float) -> None:
         self._model = model

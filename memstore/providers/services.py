@@ -66,10 +66,14 @@ def count_in(answer: object, key: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a server says of a model: its full name, and its window in tokens where it tells one."""
+    """What a server says of a model: its full name, and its window in tokens where it tells one.
+
+    `allotted` is the window of a model that is loaded already, until an answer shows it.
+    """
 
     name: str
     context_tokens: int | None = None
+    allotted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +205,19 @@ class ServedChatModel:
         return min(window, server_window or window, self._given or window)
 
     @property
+    def abilities(self) -> str:
+        """The window, how it is known, and the way in which JSON is asked for, in words."""
+        tokens = self.context_tokens
+        sources = {self._window: "set", self._info.context_tokens: "told by the server", self._given: "allotted"}
+        shape = getattr(self._endpoint, "shape", None)  # which one of your own need not have
+        as_json = f", JSON asked for as {shape}" if shape else ""
+        return f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')}){as_json}"
+
+    @property
     def _info(self) -> ModelInfo:
         if self._known is None:
             self._known = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
+            self._given = self._given or self._known.allotted
         return self._known
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:

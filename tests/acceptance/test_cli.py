@@ -344,7 +344,10 @@ def test_a_failure_of_derive_is_a_line_and_with_verbose_a_traceback(
     loud = here("--verbose", "derive")
     assert "Traceback" in loud.err
     assert not OBEYED.search(loud.err)
-    assert "failed; memstore --verbose derive" in here("doctor").out
+    looked = here("doctor")
+    assert (looked.code, OBEYED.search(looked.out)) == (1, None)
+    assert "FAIL embedder: ValueError: no" in looked.out
+    assert "failed; memstore --verbose derive" in looked.out
 
 
 # Processes

@@ -19,7 +19,7 @@ from memstore.models import CallProgress
 from memstore.providers import ChatMessage
 from tests.command_line import EMBEDDER, Run, script
 from tests.helpers.fakes import Scripted, ScriptedChatModel
-from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, says
+from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, raw, says, status
 from tests.rest import asking, path
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -73,6 +73,58 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     assert "ok   summary model: none" in doctor.out
     assert "ok   derivations: 1 pending" in doctor.out
     assert "ok   facts model: none" in cli("doctor", database_url=url).out
+
+
+# -- what doctor asks
+
+
+def models_at(base: str, url: str) -> dict[str, str]:
+    timeouts = {f"{each}_timeout_seconds": "2" for each in ("openai", "ollama", "embedding", "rerank")}
+    names = dict.fromkeys(("facts_model", "embedder", "reranker"), "openai:qwen3:4b")
+    places = {"database_url": url, "ollama_url": base, "openai_url": f"{base}/v1"}
+    return places | names | timeouts | {"summary_model": "ollama:qwen3:4b"}
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"), [(status(401, "no"), "refuses"), (status(404, "no"), "has no qwen3:4b"), (None, "is away")]
+)
+def test_doctor_asks_each_model(cli: Run, url: str, trouble: Behaviour | None, why: str) -> None:
+    with ScriptedOllama() as server:
+        paths = ("/v1/models", "/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/api/chat")
+        server.instead = dict.fromkeys(paths, trouble) if trouble else {}
+        told = cli("doctor", **models_at(server.url if trouble else f"http://127.0.0.1:{free_port()}", url))
+    assert told.code == 1
+    for what in ("embedder", "reranker", "facts model", "summary model"):
+        assert re.search(f"FAIL {what}: .*{why}", told.out), told.out
+
+
+def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
+    with ScriptedOllama() as server:
+        refusal = raw(b'{"error": {"message": "response_format: json_schema is unknown"}}', 400)
+        server.script += [refusal, says({"ok": True}), says({"ok": True})]
+        told = cli("doctor", **models_at(server.url, url))
+    assert told.code == 0, told.out
+    assert "openai:qwen3:4b gives vectors of 3 dimensions" in told.out
+    assert "openai:qwen3:4b gives 2 scores for 2 texts" in told.out
+    of_openai = "a window of 40,960 tokens (told by the server), JSON asked for as json_object_with_schema"
+    assert f"facts model: openai:qwen3:4b answers, with {of_openai}" in told.out
+    assert "answers, with a window of 8,192 tokens (allotted), JSON asked for as json_schema" in told.out
+    assert "asking ollama:qwen3:4b; a model that must be loaded first" in told.err
+
+
+def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
+    talk(url)
+    three, four = (TEA | {"text": f"The user drinks {number} teas."} for number in ("3", "4.5"))
+    unsaid = TEA | {"text": "The user has a dog.", "sources": [{"message": 1, "quote": "my dog"}]}
+    with ScriptedOllama() as server:
+        answers = ({"facts": [three, unsaid, unsaid, four]}, "no", "no", {"ok": True})
+        server.script += [says(answer, prompt_eval_count=900) for answer in answers]
+        settings = settings_of(server, url, summary_model="none")
+        report, stats = cli("derive", "--json", **settings).json, cli("stats", "--json", **settings).json
+        told = cli("doctor", **settings).out
+    for counts in (report, stats):
+        assert (counts["invalid_responses"], counts["refused"]) == (1, 4)
+    assert "2 because nobody has said the number; 2 because its quote stands nowhere; 1 because ollama:qwen3" in told
 
 
 # -- no connection is held while a model works

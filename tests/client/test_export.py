@@ -547,7 +547,7 @@ async def test_what_is_no_export_of_a_known_version_is_refused_whole(
 async def test_an_export_holds_the_users_that_were_asked_for_and_no_secret(
     server_url: str, url: str, tmp_path: Path
 ) -> None:
-    secret = {"embedder": "hashing:256", "ollama_url": "http://key-of-mine@elsewhere:1"}
+    secret = {"embedder": "hashing:256", "openai_api_key": "key-of-mine"}
     async with await AsyncMemoryStore.open(url, settings=secret) as store:
         for name in ("ann", "bob"):
             await store.user(name).conversation("c").add("user", f"I am {name}, and my word is {name}-word.")

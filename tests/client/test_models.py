@@ -272,6 +272,8 @@ async def test_what_is_not_believed_is_kept_with_its_reason(store: AsyncMemorySt
     assert "my dog" in response.payload
     [event] = await trip.user.events(types=["facts_extracted"])
     assert event.body["refused"] == 2
+    stats = await store.stats()
+    assert (stats["invalid_responses"], stats["refused"]) == (0, 2)
     use(store, facts=ScriptedChatModel())
     assert (await store.derive(redo="facts")).redone == 0, "asked again, it says the same"
 

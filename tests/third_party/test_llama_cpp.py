@@ -104,8 +104,8 @@ def test_deriving_believes_no_nonsense(settings: Settings, url: str) -> None:
     env = environment(**variables(own | {name: str(value) for name, value in served.items()}))
     doctor = subprocess.run([SCRIPT, "doctor", "-d", url], env=env, capture_output=True, text=True)
     told = doctor.stdout + doctor.stderr
-    assert f"facts model: openai:random answers, with {WINDOW} tokens of window" in told
-    assert "embedder: openai:random" in told
+    assert f"facts model: openai:random answers, with a window of {WINDOW:,} tokens (set)" in told
+    assert "embedder: openai:random gives vectors of 64 dimensions" in told
 
 
 def test_a_window_smaller_than_the_prompt(model: Path) -> None:

@@ -195,11 +195,12 @@ def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
 
 
 @pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips, does.drips_headers])
-@pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps"])
+@pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps", "/v1/chat/completions", "/v1/models"])
 def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: str) -> None:
+    ollamas.kind = "openai" if path.startswith("/v1") else "ollama"
     ollamas.instead[path] = hanging
     ollamas.script.append(says(GOOD))
-    if path == "/api/ps":  # what cannot be asked aside is done without
+    if path in ("/api/ps", "/v1/models"):  # what cannot be asked aside is done without
         assert ask(model_of(ollamas, timeout=0.5)).city == "Lisbon"
         return
     with pytest.raises(ModelUnavailable, match=r"did not answer within|is away"):
@@ -353,8 +354,12 @@ def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: Scrip
 
 def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedOllama) -> None:
     ollamas.allotted = 4096
-    ollamas.script += [says(GOOD, prompt_eval_count=5000)] + [says(GOOD)] * 3
+    assert model_of(ollamas).context_tokens == 4096, "as it is loaded"
+    ollamas.instead["/api/ps"] = does.raw(b'{"models": []}')
     model = model_of(ollamas)
+    assert model.context_tokens == 8192
+    del ollamas.instead["/api/ps"]
+    ollamas.script += [says(GOOD, prompt_eval_count=5000)] + [says(GOOD)] * 3
     with pytest.raises(PromptTooLong, match="window of 4096"):
         ask(model, user("x" * 5000))
     assert model.context_tokens == 4096
@@ -362,6 +367,8 @@ def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: Scripte
     ollamas.allotted = 8192  # loaded anew
     ask(model)
     assert model.context_tokens == 8192
+    ollamas.allotted = 2048
+    assert model_of(ollamas).context_tokens == 8192, "another program's: asked for more, it is loaded anew"
 
 
 def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedOllama) -> None:
@@ -492,6 +499,7 @@ def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
     ("code", "kind", "error"),
     [
         (401, "invalid_api_key", ModelUnavailable),
+        (404, "model_not_found", ModelUnavailable),
         (400, "no_right", ProviderError),
         (429, "insufficient_quota", ModelUnavailable),
         (503, "upstream_refused", ModelUnavailable),
@@ -548,7 +556,11 @@ def test_the_window_is_what_the_server_lists(openais: ScriptedOllama, listed: An
     openais.instead["/v1/models"] = (
         status(404, "no list") if listed is None else does.raw(json.dumps({"data": [listed]}).encode())
     )
-    assert model_of(openais, window=None).context_tokens == window
+    model = model_of(openais, window=None)
+    assert model.context_tokens == window
+    known = "told by the server" if window == 4096 else "assumed"
+    assert model.abilities == f"a window of {window:,} tokens ({known}), JSON asked for as json_schema"
+    assert "1,024 tokens (set)" in model_of(openais, window=1024).abilities
 
 
 def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -592,9 +604,10 @@ def test_settings_show_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert KEY not in repr(given)
     assert KEY not in json.dumps([each.value for each in settings.describe()])
     for url in (f"https://user:{KEY}@x/v1", f"https://:{KEY}@x/v1", f"https://x/v1#{KEY}", f"https://x/v1?key={KEY}"):
-        with pytest.raises(ConfigurationError, match="URL without a key") as raised:
-            settings.load({"openai_url": url})
-        assert KEY not in str(raised.value)
+        for name in ("openai_url", "ollama_url"):
+            with pytest.raises(ConfigurationError, match="URL without a key") as raised:
+                settings.load({name: url})
+            assert KEY not in str(raised.value)
 
 
 def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:

@@ -340,7 +340,7 @@ class MemoryStore:
 EXPORT = "memstore"  # the name of the format of exports
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
-    "invalid_responses",
+    "invalid_responses", "refused",
 )  # fmt: skip
 
 

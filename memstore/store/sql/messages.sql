@@ -219,7 +219,11 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
-       (SELECT count(*) FROM invalid_responses WHERE user_id = %(user_id)s) AS invalid_responses
+       (SELECT count(*) FROM invalid_responses
+        WHERE user_id = %(user_id)s AND NOT starts_with(error, 'Not believed: ')) AS invalid_responses,
+       (SELECT coalesce(sum(facts[1]::bigint), 0)::bigint
+        FROM invalid_responses CROSS JOIN LATERAL regexp_matches(error, '(\d+) because ', 'g') AS facts
+        WHERE user_id = %(user_id)s AND starts_with(error, 'Not believed: ')) AS refused
 
 -- ids_between --
 -- Which items of a kind have ids from one to another: a few, to tell whether it is one.
