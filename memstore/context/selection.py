@@ -177,7 +177,7 @@ class Selection:
         for item in items:
             if item in self._inside:
                 continue
-            if self._antecedents.get(item.id) is None and self.tokens + item.tokens > room:  # most end here
+            if self.tokens + item.tokens > room and self._antecedents.get(item.id) is None:  # most end here
                 if not gaps:
                     break
                 continue
