@@ -12,7 +12,7 @@ from memstore import ids
 from memstore._compat import run_both, to_thread
 from memstore._version import __version__
 from memstore.context.candidates import collect_candidates, hits_for_budget
-from memstore.context.history import ConversationHistory, load_history
+from memstore.context.history import ConversationHistory, load_history, reads_of_history
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
@@ -57,7 +57,7 @@ async def build_context(
     now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
     others.
     """
-    request.check_texts()
+    request.check()
     queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
     likely = await queries.guess_embedder()
     reading = partial(_read_history, database, request, model_id(likely), counter)
@@ -86,9 +86,10 @@ async def build_context(
 async def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    async with database.user_transaction(request.user_id, reads_to_resolve(request)) as tx:
+    reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
+    async with database.user_transaction(request.user_id, reads) as tx:
         resolved = await resolve(tx, request)
-        history = await load_history(tx, resolved, model)
+        history = await load_history(tx, resolved)
         return await _add_profile(tx, resolved, counter, {fact.id for fact in history.standing}), history
 
 
@@ -147,8 +148,7 @@ class ContextBuilder:
         layout = await to_thread(self._lay_out, candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
-            async with self.database.user_transaction(resolved.request.user_id) as tx:
-                older = await summaries.some(tx, [outline.id for outline in covering])
+            [older] = await self.database.read(resolved.request.user_id, summaries.some([one.id for one in covering]))
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
         return await to_thread(layout.compose, older)
 

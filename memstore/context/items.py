@@ -157,7 +157,7 @@ class SectionHeader:
     tokens: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # and not frozen: to make one takes three times as long then, and a context has hundreds
 class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 

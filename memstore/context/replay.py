@@ -58,7 +58,7 @@ async def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
     summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
     known_facts = await facts.facts(tx, state=None, ids=fact_ids)
-    known_summaries = await summaries.some(tx, summary_ids)
+    known_summaries = await tx.get(summaries.some(summary_ids))
     return _StoredItems(
         receipt,
         messages=await messages.known(tx, named),

@@ -84,8 +84,10 @@ class Request:
             redacted=dict(sorted(counts.items())),
         )
 
-    def check_texts(self) -> None:
-        """Raise `InvalidInput` for texts that nobody could store or send."""
+    def check(self) -> None:
+        """Raise `InvalidInput` for texts that nobody could store or send, and for a budget that is none."""
+        if self.budget is not None:
+            _check_tokens("budget", self.budget)
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
             if text is not None:
                 check_text(text, name)
@@ -128,7 +130,7 @@ async def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
 
     The transaction was opened with `reads_to_resolve`.
     """
-    erasure_version, conversation = tx.first
+    erasure_version, conversation = tx.first[:2]
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:

@@ -66,6 +66,7 @@ class Selection:
         self.shown: set[UUID] = set()
         self._hits: dict[UUID | None, str] = {}  # what is in of each message
         self._antecedents: dict[UUID | None, ContextItem] = {}  # of hits that are in, by message
+        self._facts: set[UUID | None] = set()
         self.oldest = math.inf
         self._inside: set[ContextItem] = set()
         self._taken = Counter[str]()
@@ -77,6 +78,11 @@ class Selection:
 
     def add(self, item: ContextItem) -> None:
         """Choose an item, and its antecedent before it."""
+        self._add(item, self._costs(item))
+
+    def _add(self, item: ContextItem, costs: tuple[int, int]) -> None:
+        self.tokens += costs[0]
+        self._taken[item.section] += costs[1]
         if antecedent := self._missing_antecedent(item):
             self._antecedents[antecedent.id] = antecedent
             self._put(antecedent)
@@ -87,8 +93,6 @@ class Selection:
                 self.chosen[HITS].remove(self._antecedents.pop(item.id))
 
     def _put(self, item: ContextItem) -> None:
-        self.tokens += self.cost(item)
-        self._taken[item.section] += self.cost(item, item.section)
         self.chosen.setdefault(item.section, []).append(item)
         self._inside.add(item)
         for section in ("", item.section):
@@ -96,6 +100,8 @@ class Selection:
         self.shown |= item.shows
         if item.section == RECENT:
             self.oldest = min(self.oldest, item.first_seq)
+        elif item.section == FACTS:
+            self._facts.add(item.id)
         self._unread.append(item)
 
     def remove(self, *items: ContextItem) -> None:
@@ -107,17 +113,20 @@ class Selection:
         for section in sections or self.chosen:
             yield from (one for one in self.chosen.get(section, ()) if self._antecedents.get(one.id) is not one)
 
-    def cost(self, item: ContextItem, section: str = "") -> int:
-        """Return what the item would add now, to all or to its section: itself, and the headers that are not there."""
-        headers = self._headers[section]
-        tokens = item.tokens + sum(header.tokens for header in item.headers if header not in headers)
-        if antecedent := self._missing_antecedent(item):
-            tokens += antecedent.tokens + sum(
-                one.tokens for one in antecedent.headers if one not in headers and one not in item.headers
-            )
+    def _costs(self, item: ContextItem) -> tuple[int, int]:
+        """Return what the item would add now, to all and to its section: itself, and the headers that are not there."""
+        antecedent = self._missing_antecedent(item)
+        tokens, headers = item.tokens, {*item.headers}
+        if antecedent is not None:
+            tokens += antecedent.tokens
+            headers.update(antecedent.headers)
         if self._is_antecedent(item):
             tokens -= self._antecedents[item.id].tokens
-        return tokens
+        total, own = (
+            tokens + sum([header.tokens for header in headers - self._headers[section]])
+            for section in ("", item.section)
+        )
+        return total, own
 
     def _missing_antecedent(self, item: ContextItem) -> ContextItem | None:
         """Return the antecedent of an item, where neither the recent turns nor a hit shows it."""
@@ -151,7 +160,7 @@ class Selection:
     def is_duplicate(self, item: ContextItem) -> bool:
         """Whether what is chosen has the same fact, as a standing one, the message that it quotes, or a hit's words."""
         if item.section == FACTS:
-            if any(one.id == item.id for one in self.chosen[FACTS]):
+            if item.id in self._facts:
                 return True
             return not item.standing and self._hits.keys() >= {*item.sources} and is_quotation(item.content)
         if item.section != HITS:
@@ -177,15 +186,16 @@ class Selection:
         for item in items:
             if item in self._inside:
                 continue
-            if self._antecedents.get(item.id) is None and self.tokens + item.tokens > room:  # most end here
+            if self.tokens + item.tokens > room and self._antecedents.get(item.id) is None:  # most end here
                 if not gaps:
                     break
                 continue
-            if self.tokens + self.cost(item) > room or self._taken[section] + self.cost(item, section) > limit:
+            costs = self._costs(item)
+            if self.tokens + costs[0] > room or self._taken[section] + costs[1] > limit:
                 if not gaps:
                     break
             elif not self.is_shown(item) and not self.is_duplicate(item):
-                self.add(item)
+                self._add(item, costs)
 
     def drop(self, section: str | None = None) -> bool:
         """Take the least needed item out: what came last, of the section or of that which can best spare it.

@@ -80,8 +80,9 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
     """
     if _OWN.search(text):
         return False
-    words = _WORD.findall(text.lower().replace("’", "'"))
-    return bool(words) and all(word in _PHATIC or word in names for word in words)
+    said = text.lower().replace("’", "'")
+    words = (match[0] for match in _WORD.finditer(said))  # of most texts the first few tell
+    return _WORD.search(said) is not None and all(word in _PHATIC or word in names for word in words)
 
 
 def needs_antecedent(text: str) -> bool:
@@ -112,16 +113,14 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
     """
     skipped = max(0, len(before) - READ)
-    asks, few = any(mark in before[skipped:] for mark in _QUESTION_MARKS), len(terms(text)) <= FEW
-    if not asks and not few:
-        return None
-    spans = [(skipped + start, skipped + stop) for start, stop in sentences(before[skipped:])]
-    asked = next((span for span in reversed(spans) if is_question(before[slice(*span)])), None)
-    if asked is None and few:
-        asked = next((span for span in reversed(spans) if not says_nothing(before[slice(*span)], names)), None)
+    read, asked = before[skipped:], None
+    if any(mark in read for mark in _QUESTION_MARKS):
+        asked = next((span for span in reversed(sentences(read)) if is_question(read[slice(*span)])), None)
+    if asked is None and len(terms(text)) <= FEW:
+        asked = next((span for span in reversed(sentences(read)) if not says_nothing(read[slice(*span)], names)), None)
     if asked is None:
         return None
-    start, stop = asked
+    start, stop = skipped + asked[0], skipped + asked[1]
     if stop - start > LONGEST_PIECE:
         blank = before.find(" ", stop - LONGEST_PIECE, stop)
         start = stop - LONGEST_PIECE if blank < 0 else blank + 1

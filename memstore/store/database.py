@@ -109,14 +109,18 @@ class Transaction:
             await cursor.execute(read.statement, self._bind(read.values))
             return read.result(await cursor.fetchall())
 
-    async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
+    async def begin(
+        self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]], *, commit: bool
+    ) -> None:
         """Begin with a statement that confines the transaction, and make its first reads in the same round trip.
+
+        With `commit` it ends with them, too.
 
         To its nodes Citus sends, for each SET LOCAL, the text of the whole message that it came with. So there each is
         a message of its own, and reads come after them.
         """
         if not self.citus:
-            self.first = await self._read_together(reads, (statement, confinement))
+            self.first = await self._read_together(reads, (statement, confinement), commit=commit)
             return
         values = {**confinement, "user_id": str(self.user_id)}
         async with self.connection.pipeline(), AsyncClientCursor(self.connection) as cursor:
@@ -131,15 +135,20 @@ class Transaction:
         return await self._read_together(reads)
 
     async def _read_together(
-        self, reads: Sequence[Read[Any]], before: tuple[LiteralString, Mapping[str, str]] | None = None
+        self,
+        reads: Sequence[Read[Any]],
+        before: tuple[LiteralString, Mapping[str, str]] | None = None,
+        *,
+        commit: bool = False,
     ) -> list[Any]:
         """Send all reads as one message: less work for both sides than a pipeline, and the same plans."""
         async with AsyncClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
             sent += [cursor.mogrify(read.statement, self._bind(read.values)) for read in reads]
+            sent += [SQL["commit"]] * commit
             await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
             results = []
-            for read, place in zip(reads, range(-len(reads), 0), strict=True):
+            for read, place in zip(reads, range(-len(reads) - commit, -commit), strict=True):
                 await cursor.set_result(place)
                 cursor.row_factory = read.rows
                 results.append(read.result(await cursor.fetchall()))
@@ -163,14 +172,21 @@ class Transaction:
             await cursor.execute(statement, self._bind(values))
             return cursor.rowcount
 
-    async def run_together(self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]]) -> None:
-        """Run statements, each once for each of its rows, and write the events so far, in one round trip."""
+    async def run_together(
+        self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
+    ) -> None:
+        """Run statements, each once for each of its rows, and write the events so far, in one round trip.
+
+        With `commit` the transaction ends with them.
+        """
         async with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
                     await cursor.execute(statement, self._bind(rows[0]))
                 elif rows:
                     await self._insert(statement, rows)
+            if commit:
+                await self.connection.commit()
 
     async def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
@@ -304,6 +320,11 @@ class Database:
         async with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
+    async def read(self, user_id: UUID, *reads: Read[Any]) -> list[Any]:
+        """Return the results of reads of one user's rows: a whole transaction in one round trip."""
+        async with self._transaction(self._confining(SQL["scope"]), user_id, reads, commit=True) as transaction:
+            return transaction.first
+
     @asynccontextmanager
     async def admin_transaction(self) -> AsyncIterator[Transaction]:
         """Open a transaction that sees users and pending work, and no content."""
@@ -338,10 +359,10 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(
-        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]] = ()
+        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]] = (), *, commit: bool = False
     ) -> AsyncIterator[Transaction]:
         try:
-            transaction = await self._begin(statement, user_id, reads)
+            transaction = await self._begin(statement, user_id, reads, commit=commit)
             try:
                 yield transaction
                 await transaction.write_events()
@@ -354,7 +375,9 @@ class Database:
         except DRIVER_ERRORS as error:
             raise translate(error, self.url) from error
 
-    async def _begin(self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]]) -> Transaction:
+    async def _begin(
+        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]], *, commit: bool
+    ) -> Transaction:
         """Begin and confine a transaction, in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
@@ -366,7 +389,7 @@ class Database:
             citus = self.capabilities.citus
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, citus=citus)
             try:
-                await transaction.begin(statement, self._confinement, reads)
+                await transaction.begin(statement, self._confinement, reads, commit=commit)
                 return transaction
             except BaseException as error:
                 is_lost = isinstance(error, psycopg.OperationalError) and connection.broken

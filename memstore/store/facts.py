@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -28,6 +28,20 @@ class Source:
     fact_id: UUID
     span: FactSpan
     recorded_at: datetime | None = None
+
+
+class StandingFact(NamedTuple):
+    """The columns of a standing fact that a context needs."""
+
+    id: UUID
+    subject: str
+    attribute: str | None
+    value: str | None
+    text: str
+    importance: str
+    valid_to: datetime | None
+    occurred_at: datetime
+    sources: list[UUID]
 
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
@@ -108,13 +122,13 @@ async def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
 
 def standing(
     types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
-) -> Read[list[tuple[UUID, bool]]]:
-    """Return the read of facts that matter whatever is asked: those that are pinned, which is said, and of these types.
+) -> Read[list[StandingFact]]:
+    """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     """
     values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
-    return Read(SQL["standing_facts"], values, list)
+    return Read(SQL["standing_facts"], values, lambda rows: list(map(StandingFact._make, rows)))
 
 
 async def known(

@@ -140,7 +140,7 @@ async def conversations(
 
 
 async def add(tx: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, notify listeners, and commit."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}
@@ -150,7 +150,7 @@ async def add(tx: Transaction, messages: Sequence[Message]) -> None:
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         tx.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    await tx.run_together([new, _raise_watermarks(places)])
+    await tx.run_together([new, _raise_watermarks(places)], commit=True)
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Read, Transaction, row_builder
+from memstore.store.database import Read, Transaction, read_all, row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
@@ -60,7 +60,8 @@ async def summaries(
 
 async def summary(tx: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return next(iter(await some(tx, [id])), None)
+    found = await tx.get(some([id]))
+    return found[0] if found else None
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
@@ -69,9 +70,9 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-async def some(tx: Transaction, ids: Sequence[UUID]) -> list[Summary]:
-    """Return these summaries of one conversation, the newest first."""
-    return await tx.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
+def some(ids: Sequence[UUID]) -> Read[list[Summary]]:
+    """Return the read of these summaries of one conversation, the newest first."""
+    return read_all(SQL["some"], SUMMARY, ids=list(ids))
 
 
 async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:

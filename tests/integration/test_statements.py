@@ -40,7 +40,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("erasure", "impatiently"),
     ("erasure", "as_operator"),
 }
-BEGIN = {("database", "begin")}
+BEGIN = {("database", "begin"), ("database", "commit")}
 DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "build"),
     ("vector_indexes", "drop"),

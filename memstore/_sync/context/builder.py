@@ -12,7 +12,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
-from memstore._sync.context.history import ConversationHistory, load_history
+from memstore._sync.context.history import ConversationHistory, load_history, reads_of_history
 from memstore._sync.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
@@ -58,7 +58,7 @@ def build_context(
     now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
     others.
     """
-    request.check_texts()
+    request.check()
     queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
     likely = queries.guess_embedder()
     reading = partial(_read_history, database, request, model_id(likely), counter)
@@ -87,9 +87,10 @@ def build_context(
 def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    with database.user_transaction(request.user_id, reads_to_resolve(request)) as tx:
+    reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
+    with database.user_transaction(request.user_id, reads) as tx:
         resolved = resolve(tx, request)
-        history = load_history(tx, resolved, model)
+        history = load_history(tx, resolved)
         return _add_profile(tx, resolved, counter, {fact.id for fact in history.standing}), history
 
 
@@ -148,8 +149,7 @@ class ContextBuilder:
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
-            with self.database.user_transaction(resolved.request.user_id) as tx:
-                older = summaries.some(tx, [outline.id for outline in covering])
+            [older] = self.database.read(resolved.request.user_id, summaries.some([one.id for one in covering]))
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
         return layout.compose(older)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
-from memstore._sync.context.request import ResolvedRequest
+from memstore._sync.context.request import Request, ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.store import chunks, facts, messages, summaries
 from memstore._sync.store.chunks import IndexVersion
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
+from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import Turn, split_turns
@@ -22,7 +24,7 @@ STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = ("allergy", "answer_style")
 FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
-MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
+MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
@@ -68,19 +70,28 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence
     return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
-def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
-    """Read the history, with the version of what can be recalled by a model."""
+def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
+    """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
+    conversation, as_of = request.conversation_id, request.as_of
+    newest = _page_size(request.budget or request.defaults.context_budget or 0)
+    return [
+        messages.read_newest(conversation, limit=newest, as_of=as_of),
+        summaries.outlines(conversation, as_of=as_of),
+        facts.standing(STANDING, STANDING_FIRST, limit=MOST_STANDING, as_of=as_of),
+        chunks.index_version(model),
+    ]
+
+
+def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
+    """Read the history, with the version of what can be recalled by a model.
+
+    The transaction was opened with `reads_to_resolve` and `reads_of_history`.
+    """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
-    as_of, newest = request.as_of, STRATEGY_MESSAGES + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, ranked, version = tx.all_together(
-        [
-            messages.read_newest(conversation, limit=newest, as_of=as_of),
-            summaries.outlines(conversation, as_of=as_of),
-            facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of),
-            chunks.index_version(model),
-        ]
-    )
+    as_of = request.as_of
+    page, every, ranked, version = tx.first[-4:]
     if resolved.strategies:
+        page = messages.newest(tx, conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of)
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
@@ -89,10 +100,11 @@ def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> Con
         question = None
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after_seq]
-    always = {id for id, is_pinned in ranked if is_pinned}
-    seen = visibility.fact_ids(tx, [id for id, _ in ranked])
-    standing = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_STANDING]
-    known = {one.id: one for one in (facts.facts(tx, ids=standing, as_of=as_of) if standing else ())}
+    if visibility.is_active:
+        ranked = tx.get(facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of))
+        seen = set(visibility.fact_ids(tx, [one.id for one in ranked]))
+        ranked = [one for one in ranked if one.id in seen]
+    pinned = sum(one.importance == ALWAYS for one in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
         question=question,
@@ -102,19 +114,19 @@ def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> Con
         tokens=sum(one.tokens for one in said),
         outlines=visibility.summaries(tx, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
-        standing=_standing([known[id] for id in standing if id in known]),
+        standing=_standing(ranked[: pinned + MOST_STANDING]),
         version=version,
         summaries=whole_summaries,
         facts=known_facts,
     )
 
 
-def _standing(known: Sequence[Fact]) -> list[Hit]:
+def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
     Former jobs and homes are not among them, nor a name, since facts name their subject.
     """
-    once: dict[object, Fact] = {}
+    once: dict[object, StandingFact] = {}
     for one in known:
         kind = (one.attribute or "").split("/")[0]
         if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):

@@ -48,7 +48,7 @@ def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
     summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
     known_facts = facts.facts(tx, state=None, ids=fact_ids)
-    known_summaries = summaries.some(tx, summary_ids)
+    known_summaries = tx.get(summaries.some(summary_ids))
     return _StoredItems(
         receipt,
         messages=messages.known(tx, named),

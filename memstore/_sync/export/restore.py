@@ -234,7 +234,7 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known = {one.id for one in summaries.some(tx, [one.item.id for one in rows])}
+        known = {one.id for one in tx.get(summaries.some([one.item.id for one in rows]))}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and messages.is_anything_erased(tx)
         new = []

@@ -110,14 +110,18 @@ class Transaction:
             cursor.execute(read.statement, self._bind(read.values))
             return read.result(cursor.fetchall())
 
-    def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
+    def begin(
+        self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]], *, commit: bool
+    ) -> None:
         """Begin with a statement that confines the transaction, and make its first reads in the same round trip.
+
+        With `commit` it ends with them, too.
 
         To its nodes Citus sends, for each SET LOCAL, the text of the whole message that it came with. So there each is
         a message of its own, and reads come after them.
         """
         if not self.citus:
-            self.first = self._read_together(reads, (statement, confinement))
+            self.first = self._read_together(reads, (statement, confinement), commit=commit)
             return
         values = {**confinement, "user_id": str(self.user_id)}
         with self.connection.pipeline(), ClientCursor(self.connection) as cursor:
@@ -132,15 +136,20 @@ class Transaction:
         return self._read_together(reads)
 
     def _read_together(
-        self, reads: Sequence[Read[Any]], before: tuple[LiteralString, Mapping[str, str]] | None = None
+        self,
+        reads: Sequence[Read[Any]],
+        before: tuple[LiteralString, Mapping[str, str]] | None = None,
+        *,
+        commit: bool = False,
     ) -> list[Any]:
         """Send all reads as one message: less work for both sides than a pipeline, and the same plans."""
         with ClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
             sent += [cursor.mogrify(read.statement, self._bind(read.values)) for read in reads]
+            sent += [SQL["commit"]] * commit
             cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
             results = []
-            for read, place in zip(reads, range(-len(reads), 0), strict=True):
+            for read, place in zip(reads, range(-len(reads) - commit, -commit), strict=True):
                 cursor.set_result(place)
                 cursor.row_factory = read.rows
                 results.append(read.result(cursor.fetchall()))
@@ -164,14 +173,21 @@ class Transaction:
             cursor.execute(statement, self._bind(values))
             return cursor.rowcount
 
-    def run_together(self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]]) -> None:
-        """Run statements, each once for each of its rows, and write the events so far, in one round trip."""
+    def run_together(
+        self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
+    ) -> None:
+        """Run statements, each once for each of its rows, and write the events so far, in one round trip.
+
+        With `commit` the transaction ends with them.
+        """
         with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
                     cursor.execute(statement, self._bind(rows[0]))
                 elif rows:
                     self._insert(statement, rows)
+            if commit:
+                self.connection.commit()
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
@@ -305,6 +321,11 @@ class Database:
         with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
+    def read(self, user_id: UUID, *reads: Read[Any]) -> list[Any]:
+        """Return the results of reads of one user's rows: a whole transaction in one round trip."""
+        with self._transaction(self._confining(SQL["scope"]), user_id, reads, commit=True) as transaction:
+            return transaction.first
+
     @contextmanager
     def admin_transaction(self) -> Iterator[Transaction]:
         """Open a transaction that sees users and pending work, and no content."""
@@ -339,10 +360,10 @@ class Database:
 
     @contextmanager
     def _transaction(
-        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]] = ()
+        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]] = (), *, commit: bool = False
     ) -> Iterator[Transaction]:
         try:
-            transaction = self._begin(statement, user_id, reads)
+            transaction = self._begin(statement, user_id, reads, commit=commit)
             try:
                 yield transaction
                 transaction.write_events()
@@ -355,7 +376,9 @@ class Database:
         except DRIVER_ERRORS as error:
             raise translate(error, self.url) from error
 
-    def _begin(self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]]) -> Transaction:
+    def _begin(
+        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]], *, commit: bool
+    ) -> Transaction:
         """Begin and confine a transaction, in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
@@ -367,7 +390,7 @@ class Database:
             citus = self.capabilities.citus
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, citus=citus)
             try:
-                transaction.begin(statement, self._confinement, reads)
+                transaction.begin(statement, self._confinement, reads, commit=commit)
                 return transaction
             except BaseException as error:
                 is_lost = isinstance(error, psycopg.OperationalError) and connection.broken

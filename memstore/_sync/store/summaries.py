@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, row_builder
+from memstore._sync.store.database import Read, Transaction, read_all, row_builder
 from memstore.models import Summary
 from memstore.store.sql import statements
 
@@ -61,7 +61,8 @@ def summaries(
 
 def summary(tx: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return next(iter(some(tx, [id])), None)
+    found = tx.get(some([id]))
+    return found[0] if found else None
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
@@ -70,9 +71,9 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-def some(tx: Transaction, ids: Sequence[UUID]) -> list[Summary]:
-    """Return these summaries of one conversation, the newest first."""
-    return tx.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
+def some(ids: Sequence[UUID]) -> Read[list[Summary]]:
+    """Return the read of these summaries of one conversation, the newest first."""
+    return read_all(SQL["some"], SUMMARY, ids=list(ids))
 
 
 def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:

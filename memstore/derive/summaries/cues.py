@@ -76,8 +76,9 @@ _FIGURE = re.compile(
     rf"{_DATE.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square|times|hours?"
     r"|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?|tage|wochen?"
     r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
-    r"|\b(?:twice|zweimal|dreimal|three times) |\b\d{2,}\b"
+    r"|\b\d{2,}\b"
 )
+_OFTEN = re.compile(r"\b(?:twice|zweimal|dreimal|three times) ")
 _COUNT = _any(
     r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|twice",
     r"zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|fünfzehn|zwanzig|dreißig|fünfzig|hundert|zweimal|dreimal",
@@ -181,9 +182,7 @@ _PROPOSES = _any(
     r"sollt\w*|besser|lieber|dann|statt|vorschlag|wär\w*",
 )
 _CUES = {
-    "date": _DATE,
-    "figure": _FIGURE,
-    "number": _NUMBER,
+    "figure": _OFTEN,
     "count": _COUNT,
     "stays": _STAYS,
     "concludes": _CONCLUDES,
@@ -320,12 +319,15 @@ def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[st
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
     """Return what a clause has by itself."""
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
+    cues |= {"number"} if _NUMBER.search(low) else set()
     cues |= {"chooses"} if _CHOOSES.search(low) and not _UNSURE.search(low) else set()
     cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
     count = len(_WORD.findall(text))
     cues |= {"thirteen words"} if count > 12 else {"eight words"} if count > 7 else set()
-    if "number" in cues:
+    if "number" in cues:  # few have one
         numbers = _NUMBERS.findall(low)
+        cues |= {"date"} if _DATE.search(low) else set()
+        cues |= {"figure"} if _FIGURE.search(low) else set()
         cues |= {"long number"} if any(len(number) > 2 for number in numbers) else set()
         cues |= {"number again"} if any(counts[number] > 1 for number in numbers) else set()
     return cues

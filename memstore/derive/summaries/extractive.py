@@ -349,8 +349,11 @@ def _choose(
                 clause = clauses[part]
                 about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
                 decision, number = clause.values
-                total += unit * decision * _news(own[about], settled if clause.settles else said)
-                total += unit * number * _news(numbers[about], said)
+                news = _news(own[about], settled if clause.settles else said)
+                total += unit * decision * news
+                # Most have no numbers, and `own` in their place.
+                is_same = numbers[about] is own[about] and not clause.settles
+                total += unit * number * (news if is_same else _news(numbers[about], said))
         return total
 
     def head(place: int, before: int | None) -> int:
@@ -380,11 +383,15 @@ def _choose(
         tried: list[tuple[float, int]] = []
         while heap and (best is None or heap[0][0] < best[0]):  # the worth in the heap is never too small
             _, place = heappop(heap)
+            if place in chosen:
+                continue
             parts = group(place)
-            gained, least = gain(parts), sum([costs[part] for part in parts])
-            if place in chosen or not gained or least > limit:
+            least = sum([costs[part] for part in parts])
+            if least > limit or not (gained := gain(parts)):
                 continue
             tried.append((-worth(gained, least), place))
+            if best is not None and tried[-1] >= best[:2]:  # whatever stands around it
+                continue
             tokens = cost(parts)
             if tokens <= limit and (best is None or (-worth(gained, tokens), place) < best[:2]):
                 best = -worth(gained, tokens), place, tokens

@@ -219,7 +219,7 @@ WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
 
 -- facts_said --
 -- The texts of those facts that were active and had not expired, with the messages that say each, and when each ends.
--- At a past moment they were as the first change after it found them.
+-- At a past moment they were as the first change after it found them. Each is looked up by itself.
 SELECT f.id, f.text,
        ARRAY(SELECT s.message_id FROM fact_sources s
              WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
@@ -228,12 +228,12 @@ SELECT f.id, f.text,
        CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END AS valid_to,
        coalesce(later.before->>'importance', f.importance) AS importance,
        f.subject, f.attribute, f.value
-FROM facts f
+FROM unnest(%(item_ids)s::uuid[]) AS item (id)
+CROSS JOIN LATERAL (SELECT f.* FROM facts f WHERE f.user_id = %(user_id)s AND f.id = item.id OFFSET 0) AS f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
                    ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-WHERE f.user_id = %(user_id)s AND f.id = ANY(%(item_ids)s::uuid[])
-  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+WHERE (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
   AND coalesce(later.before->>'state', f.state) = 'active'
   AND coalesce(CASE WHEN later.before IS NULL THEN f.expires_at ELSE (later.before->>'expires_at')::timestamptz END,
                'infinity') > coalesce(%(as_of)s, now())

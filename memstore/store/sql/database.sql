@@ -2,6 +2,10 @@
 -- Sent with what confines the transaction.
 BEGIN
 
+-- commit --
+-- Sent behind the reads of a transaction that does nothing else.
+COMMIT
+
 -- async_commit --
 -- What may be lost with the last half second before a crash does not wait for the disk.
 SET LOCAL synchronous_commit = off

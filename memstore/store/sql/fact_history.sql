@@ -104,21 +104,23 @@ LEFT JOIN LATERAL (SELECT c.action, c.other_id, c.recorded_at FROM fact_changes 
 
 -- said_facts --
 -- Facts that messages say, and whether they held then; of those that did, a quotation adds nothing to its message.
-WITH said AS MATERIALIZED (
-    SELECT s.message_id, s.fact_id
-    FROM fact_sources s
-    WHERE s.user_id = %(user_id)s AND s.message_id = ANY(%(message_ids)s::uuid[])
-      AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s))
-SELECT said.message_id, f.id AS fact_id, coalesce(later.before->>'state', f.state) = 'active' AS holds
-FROM facts f
-JOIN said ON said.fact_id = f.id
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-WHERE f.user_id = %(user_id)s AND f.id = ANY(ARRAY(SELECT said.fact_id FROM said))
-  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-  AND (coalesce(later.before->>'state', f.state) IN ('superseded', 'retracted')
-       OR coalesce(later.before->>'state', f.state) = 'active' AND f.type <> 'statement')
+-- Each is looked up by itself.
+SELECT said.message_id, f.id AS fact_id, f.state = 'active' AS holds
+FROM unnest(%(message_ids)s::uuid[]) AS message (id)
+CROSS JOIN LATERAL (SELECT s.message_id, s.fact_id
+                    FROM fact_sources s
+                    WHERE s.user_id = %(user_id)s AND s.message_id = message.id
+                      AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
+                    OFFSET 0) AS said
+CROSS JOIN LATERAL (SELECT f.id, f.type, coalesce(later.before->>'state', f.state) AS state
+                    FROM facts f
+                    LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                                       WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                                       ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+                    WHERE f.user_id = %(user_id)s AND f.id = said.fact_id
+                      AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+                    OFFSET 0) AS f
+WHERE f.state IN ('superseded', 'retracted') OR f.state = 'active' AND f.type <> 'statement'
 
 -- successors --
 -- Facts, and those that took their places, one after the other. Each is looked up by itself.

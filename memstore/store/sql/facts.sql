@@ -87,29 +87,48 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
   AND position(lower(%(name)s) IN lower(text)) > 0
 
 -- standing_facts --
--- Facts that matter whatever is asked, and whether they are pinned: those first; then of the kinds given those with the
+-- Facts that matter whatever is asked: all that are pinned, and so many of the kinds given. Of these first those with the
 -- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last.
-SELECT f.id, coalesce(later.before->>'importance', f.importance) = 'pinned' AS pinned
-<then>
-WHERE f.user_id = %(user_id)s
-  AND coalesce(later.before->>'state', f.state) = 'active'
-  AND coalesce(CASE WHEN later.before IS NULL THEN least(f.valid_to, f.expires_at)
-                    ELSE least((later.before->>'valid_to')::timestamptz, (later.before->>'expires_at')::timestamptz) END,
-               'infinity') > coalesce(%(as_of)s, now())
-  AND CASE coalesce(later.before->>'importance', f.importance)
-      WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
-      ELSE coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[]) END
-  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY pinned DESC, array_position(%(first)s::text[], split_part(
-             CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END, '/', 1)) NULLS LAST,
-         array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
-         coalesce((later.before->>'confidence')::real, f.confidence) DESC,
-         (SELECT max(m.occurred_at)
-          FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-          WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
-            AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) DESC NULLS LAST,
-         f.occurred_at DESC, f.id
-LIMIT %(limit)s
+SELECT ranked.id, ranked.subject, ranked.attribute, ranked.value, ranked.text, ranked.importance, ranked.valid_to,
+       coalesce((SELECT min(m.occurred_at)
+                 FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                 WHERE s.user_id = %(user_id)s AND s.fact_id = ranked.id AND s.recorded_at <= %(as_of)s),
+                ranked.occurred_at) AS occurred_at,
+       ARRAY(SELECT s.message_id FROM fact_sources s
+             WHERE s.user_id = %(user_id)s AND s.fact_id = ranked.id
+               AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
+             ORDER BY s.message_id) AS sources
+FROM (SELECT was.*, row_number() OVER (
+                 PARTITION BY was.importance = 'pinned'
+                 ORDER BY array_position(%(first)s::text[], split_part(was.attribute, '/', 1)) NULLS LAST,
+                          array_position(%(types)s::text[], was.type), was.confidence DESC,
+                          (SELECT max(m.occurred_at)
+                           FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                           WHERE s.user_id = %(user_id)s AND s.fact_id = was.id
+                             AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) DESC NULLS LAST,
+                          was.occurred_at DESC, was.id) AS place
+      FROM (SELECT f.id, f.subject, f.text, f.occurred_at,
+                   coalesce(later.before->>'importance', f.importance) AS importance,
+                   coalesce(later.before->>'type', f.type) AS type,
+                   coalesce((later.before->>'confidence')::real, f.confidence) AS confidence,
+                   CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END AS attribute,
+                   CASE WHEN later.before IS NULL THEN f.value ELSE later.before->>'value' END AS value,
+                   CASE WHEN later.before IS NULL THEN f.valid_to
+                        ELSE (later.before->>'valid_to')::timestamptz END AS valid_to,
+                   CASE WHEN later.before IS NULL THEN f.expires_at
+                        ELSE (later.before->>'expires_at')::timestamptz END AS expires_at
+            FROM facts f
+            LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                               WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                               ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+            WHERE f.user_id = %(user_id)s
+              AND coalesce(later.before->>'state', f.state) = 'active'
+              AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)) AS was
+      WHERE CASE was.importance WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
+                                 ELSE was.type = ANY(%(types)s::text[]) END
+        AND coalesce(least(was.valid_to, was.expires_at), 'infinity') > coalesce(%(as_of)s, now())) AS ranked
+WHERE ranked.importance = 'pinned' OR ranked.place <= %(limit)s
+ORDER BY ranked.importance = 'pinned' DESC, ranked.place
 
 -- known --
 -- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it in any state.
