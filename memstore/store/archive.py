@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
-from memstore.store import documents, fact_history, facts, messages, summaries
+from memstore.store import documents, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
 from memstore.store.rows import ConversationRow, FactWithHistory, ItemRow, Owner
@@ -145,7 +145,7 @@ async def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     await tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     await facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
     changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
-    await tx.run_many(fact_history.SQL["add_change"], changes)
+    await tx.run_many(facts.SQL["add_change"], changes)
 
 
 async def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._sync.store import documents, fact_history, facts, messages, summaries
+from memstore._sync.store import documents, facts, messages, summaries
 from memstore._sync.store.database import Transaction, row_builder
 from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
@@ -146,7 +146,7 @@ def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
     changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
-    tx.run_many(fact_history.SQL["add_change"], changes)
+    tx.run_many(facts.SQL["add_change"], changes)
 
 
 def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
