@@ -379,6 +379,9 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
             run.advance(rest, done_seq, {})
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
             recipe = results[0].recipe or recipe
+            sessions = [result.llm_session for result in results if result.llm_session]
+            invalid = [response for session in sessions for response in session.invalid_responses]
+            await llm_usage.remove_invalid_responses(tx, work.conversation_id, deriver.name, but=invalid)
             counts = await own.replace(tx, work.conversation_id, results, recipe)
             tx.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -62,15 +62,9 @@ class Usage:
     def plus(self, other: Usage) -> Usage:
         """Return the sum of this and what further calls by the same deriver and model cost."""
         costs = [each.cost for each in (self, other) if each.cost is not None]
-        return Usage(
-            other.deriver,
-            other.model,
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-            sum(costs) if costs else None,
-        )
+        names = ("calls", "prompt_tokens", "completion_tokens", "seconds")
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(other, **sums, cost=sum(costs) if costs else None)
 
 
 @dataclass(frozen=True, slots=True)

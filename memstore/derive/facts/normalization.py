@@ -17,15 +17,11 @@ from memstore.derive.rules.pack import LANGUAGES, language_of
 from memstore.derive.rules.slots import FORMER, Modality, Slot, holds_many
 from memstore.derive.rules.utterances import Utterance
 from memstore.models import FactColumns, Role
+from memstore.text import word_set
 
 NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list."""
-    return frozenset(text.split())
 
 
 _FILLERS = word_set(

@@ -331,18 +331,33 @@ class FactDeriver:
         self._store_level = settings.fact_instructions, settings.fact_types
         self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
 
-    def load(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
-        """Return the next messages, and those just before them; for a model a segment, with what is known by then."""
+    def load(
+        self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch] | None = None
+    ) -> FactBatch:
+        """Return the next messages, and those just before them; for a model a segment, with what is known by then.
+
+        With what a redo has `made` so far, known are that and facts of other conversations.
+        """
         batch = self._load_messages(tx, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        return replace(batch, known=facts.remembered(tx, chunks.model_id(self.dependencies.embedder), until))
+        embedder = chunks.model_id(self.dependencies.embedder)
+        if made is None:
+            return replace(batch, known=facts.remembered(tx, embedder, until))
+        conversation, recipes = work.conversation_id, self._recipes(tx)
+        stored = facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
+        known = {one.fact.id: one for one in stored}
+        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
+            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
+            for ended in one.ends:
+                known.pop(ended, None)
+        return replace(batch, known=list(known.values()))
 
     def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(tx, work, limit)
         count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
-        before = messages.newest(tx, work.conversation_id, limit=count, before=work.done_seq + 1)
+        before = tx.get(messages.read_newest(work.conversation_id, limit=count, before=work.done_seq + 1))
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:
             settings = self.dependencies.settings
@@ -375,21 +390,7 @@ class FactDeriver:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
         return self._write(tx, [made], None)
 
-    def reload(self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
-        """Return the next messages, as `load` does, with facts of other conversations, and those made so far."""
-        batch = self._load_messages(tx, work, limit)
-        if not self.producer.uses_llm or len(batch.messages) == batch.before:
-            return batch
-        until = max(message.occurred_at for message in batch.messages)
-        embedder = chunks.model_id(self.dependencies.embedder)
-        conversation, recipes = work.conversation_id, self._recipes(tx)
-        stored = facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
-        known = {one.fact.id: one for one in stored}
-        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
-            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
-            for ended in one.ends:
-                known.pop(ended, None)
-        return replace(batch, known=list(known.values()))
+    reload = load
 
     def replace(
         self, tx: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
@@ -400,9 +401,6 @@ class FactDeriver:
         a removed one had superseded are restored.
         """
         chunks.lock_user(tx)
-        sessions = [batch.llm_session for batch in made if batch.llm_session]
-        invalid = [response for session in sessions for response in session.invalid_responses]
-        llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]

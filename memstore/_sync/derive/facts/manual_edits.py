@@ -125,25 +125,10 @@ def _with_slot(new: NewFact) -> NewFact:
 
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    return FactColumns.model_construct(
-        user_id=user_id,
-        id=ids.fact_id(user_id, new.subject, new.text),
-        type=new.type,
-        kind=new.kind or kind_of(new.type),
-        subject=new.subject,
-        attribute=new.attribute,
-        value=new.value,
-        text=new.text,
-        language=new.language,
-        confidence=round(new.confidence, 4),  # the database's own precision, so that an undo finds what it left
-        state=state,
-        valid_from=new.valid_from,
-        valid_to=new.valid_to,
-        importance=new.importance,
-        expires_at=new.expires_at,
-        recipe=HAND,
-        occurred_at=datetime.now(UTC),
-    )
+    own = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+    own |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    own |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
+    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **own)
 
 
 def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
