@@ -319,12 +319,6 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
         return made
 
 
-async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return all changes of a fact, from its addition on."""
-    async with database.user_transaction(user_id) as tx:
-        return await facts.life(tx, await _fact(tx, fact_id))
-
-
 async def _fact(tx: Transaction, fact_id: UUID) -> Fact:
     fact = await facts.fact(tx, fact_id)
     if fact is None:

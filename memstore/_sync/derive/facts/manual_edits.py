@@ -317,12 +317,6 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
         return made
 
 
-def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return all changes of a fact, from its addition on."""
-    with database.user_transaction(user_id) as tx:
-        return facts.life(tx, _fact(tx, fact_id))
-
-
 def _fact(tx: Transaction, fact_id: UUID) -> Fact:
     fact = facts.fact(tx, fact_id)
     if fact is None:
