@@ -43,8 +43,7 @@ DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run else
 def derive(
     user: OnlyUserOption = None,
     redo: Annotated[
-        Literal["facts", "summaries", "vectors"] | None,
-        typer.Option(help="Make anew what another recipe made; or missing vectors."),
+        Literal["facts", "summaries"] | None, typer.Option(help="Make anew what another recipe made.")
     ] = None,
 ) -> None:
     """Embed, summarize and extract facts from pending messages.
@@ -77,7 +76,6 @@ def _summary(report: DeriveReport) -> str:
         return "nothing could be done now" if report.waiting else "nothing was pending"
     more = {
         "conversations made anew": report.redone,
-        "vectors for what had none": report.vectors,
         "facts wait to be confirmed": report.quarantined,
     }
     made = list_derived(report)

@@ -90,11 +90,11 @@ class CallProgress:
 class DeriveReport:
     """What `derive` made.
 
-    `redone` are conversations that were made anew, `vectors` those of chunks that had none, `quarantined` facts that
-    wait for `confirm_fact`. `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and
-    `refused` what of its answers was not believed; `user.invalid_responses()` has both. `failed` names conversations
-    that could not be derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its
-    tokens: their messages stay pending. `usage` is what calls of chat models cost, by deriver.
+    `redone` are conversations that were made anew, `quarantined` facts that wait for `confirm_fact`.
+    `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and `refused` what of its answers
+    was not believed; `user.invalid_responses()` has both. `failed` names conversations that could not be derived, and
+    why; `waiting` the derivers whose chat model is unavailable or has used up its tokens: their messages stay pending.
+    `usage` is what calls of chat models cost, by deriver.
     """
 
     messages: int = 0
@@ -104,7 +104,6 @@ class DeriveReport:
     redone: int = 0
     invalid_responses: int = 0
     refused: int = 0
-    vectors: int = 0
     quarantined: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
