@@ -35,7 +35,7 @@ ConcurrencyOption = Annotated[
 backfill_app = group("Derive a long history under a plan.")
 
 BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Else the latest.")]
-OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
+OnlyOption = Annotated[list[str] | None, option("chunks|summaries|facts", "These only; may be repeated.")]
 TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
 DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
 
