@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import contexts
 import data
 import long
 from evidence import BY_DAY
@@ -36,7 +37,10 @@ def _of_size(options: argparse.Namespace, size: str) -> Iterator[Table]:
         history = data.part(options.data, name, frozenset(one.user for one in asked), Path(folder))
         with opened(options, f"beam-{size}", history, DERIVERS) as (store, embedder):
             ranked = Rankings(store, embedder).measure(asked, BUDGETS)
+            in_contexts = contexts.measure(store, asked, BUDGETS)
     of = f"conversation{'s' if len({one.user for one in asked}) > 1 else ''} of {size} tokens"
     yield ranked.table(f"recall-{size}", f"BEAM, {of}: evidence recall in percent within so many tokens")
     yield ranked.table(f"recall-by-day-{size}", f"BEAM, {of}: {BY_DAY}", by_day=True)
     yield ranked.by_category(f"categories-{size}", f"BEAM, {of}: memstore by category", OURS)
+    title = f"BEAM, {of}: messages of which a chunk is in the context of so many tokens, by category"
+    yield in_contexts.by_category(f"contexts-{size}", title, contexts.QUOTED)

@@ -1,7 +1,8 @@
 """Recall through `context()`: which share of the evidence stands in a finished context, with recent turns and all.
 
 An evidence message counts as `verbatim` when its whole text stands in what would be sent, whatever brought it there; as
-found when a fact that was made from it does, too.
+found when a fact that was made from it does, too. Of long messages chunks stand in contexts: `QUOTED` counts those of
+which at least one does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from evidence import Tally
 
 from memstore import Context, MemoryStore
 
-VERBATIM, WITH_FACTS = "verbatim", "verbatim, or as a fact made from it"
+VERBATIM, WITH_FACTS, QUOTED = "verbatim", "verbatim, or as a fact made from it", "at least a chunk of it"
 
 
 def plain(text: str) -> str:
@@ -36,11 +37,20 @@ class Told:
         return {str(one.external_id): plain(one.text or "") for one in self.conversation.messages()}
 
     @cached_property
+    def names(self) -> dict[UUID, str]:
+        """The external ids of the messages."""
+        return {one.id: str(one.external_id) for one in self.conversation.messages()}
+
+    @cached_property
     def sources(self) -> dict[UUID, frozenset[str]]:
         """The external ids of the messages that each fact was made from."""
-        names = {one.id: str(one.external_id) for one in self.conversation.messages()}
         facts = self.scope.facts(state="all")
-        return {one.id: frozenset(names[source] for source in one.sources if source in names) for one in facts}
+        return {one.id: frozenset(self.names[each] for each in one.sources if each in self.names) for one in facts}
+
+    def quoted(self, context: Context, evidence: frozenset[str]) -> set[str]:
+        """Return the evidence of which a chunk stands in a context."""
+        shown = (id for one in context.receipt.included for id in (one.id, *one.others) if id)
+        return {self.names[id] for id in shown if id in self.names} & evidence
 
     def of(self, context: Context, evidence: frozenset[str]) -> tuple[set[str], set[str]]:
         """Return the evidence that stands in a context verbatim, and that of which a fact does."""
@@ -57,9 +67,10 @@ def measure(store: MemoryStore, questions: Sequence[Question], budgets: Sequence
     told: dict[str, Told] = {}
     for question in questions:
         user = told.setdefault(question.user, Told(store, question.user))
-        found = [
-            user.of(user.conversation.context(question.text, budget=budget), question.evidence) for budget in budgets
-        ]
+        made = [user.conversation.context(question.text, budget=budget) for budget in budgets]
+        found = [user.of(context, question.evidence) for context in made]
+        quoted = [len(user.quoted(context, question.evidence)) / len(question.evidence) for context in made]
+        tally.put(QUOTED, question, quoted)
         tally.put(VERBATIM, question, [len(verbatim) / len(question.evidence) for verbatim, _ in found])
         tally.put(WITH_FACTS, question, [len(verbatim | facts) / len(question.evidence) for verbatim, facts in found])
     return tally

@@ -40,8 +40,8 @@ from memstore.store.database import Transaction
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 FACTS = 40  # offered to selection
-# One hit is read for every A_HIT tokens that recent turns leave; these take half of the budget if there are enough. A
-# hit costs as much time as a recent turn.
+# One hit is read for every A_HIT tokens that recent turns leave. Recent turns take half of the budget, if there are
+# enough of them; a hit costs as much time as one of them.
 A_HIT, FEWEST_HITS = 30, 40
 SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
@@ -138,7 +138,7 @@ async def _recall(
     hits, antecedents, empty = await _complete(hits, said_before, tx, resolved)
     antecedents = dict(zip(antecedents, changes.mark(antecedents.values()), strict=True))
     facts = changes.mark(facts)
-    gone, scores = await _superseded(tx, [one for one in every if one.chunk.item_id not in texts], resolved)
+    gone, scores = await _superseded(tx, [one for one in chosen[0] if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
@@ -154,11 +154,12 @@ async def _recall(
         antecedents=antecedents,
         gathers=gathers,
         left_out=[
+            *_ranked_lower(chosen, count, resolved, history),
             *gone,
+            *(_left_out(fact, Reason.DUPLICATE) for fact in quoted),
             *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
             *(_left_out(hit, Reason.SUPERSEDED) for hit in outdated),
             *(_left_out(hit, Reason.SAYS_NOTHING) for hit in empty),
-            *_ranked_lower(chosen[1], count, resolved, history),
         ],
     )
 
@@ -243,12 +244,16 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
 
 
 def _ranked_lower(
-    offered: Sequence[RankedChunk], count: int, resolved: ResolvedRequest, history: ConversationHistory
+    chosen: Sequence[Sequence[RankedChunk]], count: int, resolved: ResolvedRequest, history: ConversationHistory
 ) -> Iterator[Decision]:
-    """Yield a decision for all that the question ranks lower than the hits that were offered.
+    """Yield a decision for all that the question ranks lower than the facts and the hits that were offered.
 
     How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
     """
+    facts, offered = chosen
+    if len(facts) == FACTS:
+        note = f"all but the best {FACTS}: they score less than {min(one.score for one in facts):.2f}"
+        yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.version.chunks if history.version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:
         is_cut, some = len(offered) >= count, "all"
@@ -280,14 +285,17 @@ async def _superseded(
 ) -> tuple[list[Decision], dict[UUID, float]]:
     """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
 
-    A viewer learns no more than that something held once.
+    A viewer learns no more than that something held once. Facts that were erased since then have no decision.
     """
-    facts = [] if resolved.visibility.is_active else [one.chunk.item_id for one in gone if one.chunk.tier == Tier.FACTS]
+    is_viewed = resolved.visibility.is_active
+    facts = [] if is_viewed else [one.chunk.item_id for one in gone]
     past = await stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:
         chunk, before = one.chunk, past.get(one.chunk.item_id)
+        if before is None and not is_viewed:
+            continue
         others = (before.successor,) if before and before.successor else ()
         scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
         reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED

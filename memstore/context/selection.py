@@ -280,8 +280,8 @@ def select_answers(selection: Selection, items: CandidateItems, plan: Plan, stat
 def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
     """Use what is left of the room: by priority for what answers to the question, then for more of the static part.
 
-    Better that a model's cached prefix begins anew than room unused. What an earlier window shows itself makes room for
-    a still earlier one.
+    Better that a model's cached prefix begins anew than room unused. Hits and facts that the longer window shows itself
+    are taken out, which leaves room for more turns.
     """
     ranked: list[ContextItem] = []
     if _are_ranked_together(plan, room):

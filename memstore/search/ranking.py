@@ -1,8 +1,8 @@
 """Ranking: every chunk of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
-To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. What it needs of a chunk
-that is not among the arrays of `UserIndex` is made a term of the chunk in `store.tokenize` (as `QUESTION_TERM` is), and
-`ChunkDeriver.recipe` is raised.
+To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. If it needs more of a
+chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as `QUESTION_TERM`), and
+raise `ChunkDeriver.recipe`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from memstore.search.signals import (
 )
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
-# Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean
-# over all budgets. A weighted sum of normalised scores beats reciprocal rank fusion by 2.5 points.
+# Worth: the points of evidence recall that ranking loses without the signal, on the data sets LoCoMo and BEAM (their
+# halves for development), mean over all budgets. A weighted sum of scores beats reciprocal rank fusion by 2.5 points.
 WEIGHTS: Mapping[str, float] = {
     # Cosine of the question and "Speaker: text"; worth 5.4.
     "semantic": 1.0,

@@ -205,6 +205,19 @@ async def test_a_receipt_says_how_many_messages_rank_lower_than_all_that_was_off
         assert lower.note.startswith("all but the best ")  # not of how many: some came later, some are for others
 
 
+async def test_what_is_left_out_in_great_number_does_not_hide_how_many_rank_lower(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("thanks")
+    said = [{"role": "user", "content": f"Trams in Porto stop at gate {n} of the harbour, I think."} for n in range(80)]
+    said += [{"role": "user", "content": "Sounds great, thanks!"} for _ in range(40)]
+    said += [{"role": "user", "content": "I prefer trams to buses in Porto."}]
+    await scope.add_many(said)
+    await store.derive()
+    receipt = (await store.user("alice").conversation("new").context("Great, trams in Porto?", budget=400)).receipt
+    reasons = [one.reason for one in receipt.left_out if one.section == "hits"]
+    assert Reason.RANKED_LOWER in reasons
+    assert Reason.SAYS_NOTHING in reasons
+
+
 async def test_a_replay_has_the_sections_of_ones_own(store: AsyncMemoryStore) -> None:
     scope = await talk(store, turns=20)
     own = [

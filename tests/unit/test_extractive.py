@@ -216,6 +216,16 @@ def test_an_agreement_comes_with_what_it_agrees_to(offer: str, answer: str) -> N
     assert text == f"1 May 2024:\nAssistant: {offer}\nAnn: {answer}"
 
 
+def test_who_only_agrees_is_quoted_with_what_was_said() -> None:
+    talk = [
+        ("Ann", "My aunt had a friendly dog with brown ears."),
+        ("Bob", "The music stops at 20."),
+        ("Ann", "I like that, it works for me."),
+    ]
+    text = abridge([Line("6 May 2025", *said) for said in talk], 20, COUNTER)
+    assert text == "6 May 2025:\nBob: The music stops at 20.\nAnn: I like that, it works for me."
+
+
 def test_what_an_assistant_sums_up_comes_before_what_it_advises() -> None:
     talk = [
         ("Ann", "The ferry or the night train?"),

@@ -346,13 +346,14 @@ def test_an_allergy_ends_by_no_word_of_an_assistant(assistant: str, said: str, t
         ("contact is her sister Bea", "put Marcus down", "contact is no longer her sister Bea", False),
         ("stamm is im Hirsch", "Wir sind jetzt in der Post", "stamm is in der Post, nicht mehr im Hirsch", True),
         ("diet is vegan", "I love steak", "diet is steak, no longer vegan", False),
+        ("food is meat every day", "I've gone vegetarian", "food is vegetarian, no longer meat every day", True),
     ],
 )
 def test_a_sentence_may_deny_what_it_replaces(known: str, said: str, told: str, believed: bool) -> None:
     """If nobody has denied it: it is what was known, it ends, and the quote says what is so instead."""
-    guards = {"attribute": "diet", "type": "constraint"} if known.startswith("diet") else {}
-    one = remembered(f"Alice's {known}.", **guards)
-    new = fact(f"Alice's {told}.", (1, said), attribute="contact", ends=["k1"])
+    type = {"diet": "constraint", "food": "preference"}.get(known.split()[0])  # of what is liked nobody is protected
+    one = remembered(f"Alice's {known}.", **({"attribute": "diet", "type": type} if type else {}))
+    new = fact(f"Alice's {told}.", (1, said), attribute="diet" if type == "preference" else "contact", ends=["k1"])
     (made,) = found([message(1, "user", said, "Alice")], new, known=[one])
     assert (bool(made.ends) and not made.is_doubted) is believed
 

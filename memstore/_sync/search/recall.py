@@ -42,7 +42,7 @@ FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough fo
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
-# processor for each, of 47 tokens. Other candidates keep their places behind them, as no part is below 0.
+# processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
 RERANKED = 50
 
 

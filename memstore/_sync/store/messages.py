@@ -43,7 +43,7 @@ class Numbers(NamedTuple):
 def take_numbers(
     tx: Transaction, counts: Mapping[UUID, int], imported: Mapping[UUID, tuple[datetime, datetime]] | None = None
 ) -> dict[UUID, Numbers]:
-    """Reserve so many numbers of each conversation; return the last ones. One that there is not has none.
+    """Reserve so many numbers of each conversation; return the last ones, without conversations that do not exist.
 
     Without `imported` it is one conversation; else these are the earliest and the latest time of each one's messages.
     """

@@ -22,8 +22,6 @@ from memstore.text import word_set
 NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
-
-
 _FILLERS = word_set(
     "a an the is are am be been being has have had do does did will would of to in at on as and it its their my"
     " his her our s i we now really very much lot currently also just still actually please way by already recently"
@@ -164,6 +162,9 @@ GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 
 
 def protects(fact: FactColumns) -> bool:
-    """Return whether a fact protects somebody, so that it does harm where it ends by mistake."""
+    """Return whether a fact protects somebody, so that it does harm where it ends by mistake.
+
+    A preference does not, such as "eats meat every day".
+    """
     root = (fact.attribute or "").removeprefix(FORMER).partition("/")[0]
-    return fact.type == "constraint" or root in GUARDS
+    return fact.type == "constraint" or (root in GUARDS and (root, fact.type) != ("diet", "preference"))
