@@ -24,7 +24,6 @@ from memstore.text import word_set
 
 Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
 
-
 _CLOSERS = "\"'’”“»›)]}*_`」』）】》"
 
 # A run of stops is entered at its first character only, and possessively: a text of a million dots is read once.

@@ -137,8 +137,9 @@ async def derive(
     await watermarks.reopen_ended_sessions(database, only=only.user)
     async with database.admin_transaction() as tx:
         run = RunState(progress, Counter(await watermarks.backlog(tx, only=only.user)))
-    meter = CallMeter(lambda call: on_call(run.complete(call)))
-    meter.left = await llm_usage.tokens_left(database, dependencies.settings.llm_daily_tokens)
+        meter = CallMeter(lambda call: on_call(run.complete(call)))
+        if (cap := dependencies.settings.llm_daily_tokens) is not None:
+            meter.left = await llm_usage.tokens_left(tx, cap)
     dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]

@@ -187,8 +187,9 @@ class Worker:
         run = RunState()  # of its own: failures in other conversations are not this one's
         job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
-            # Others may have used some of today's tokens.
-            self.meter.left = await llm_usage.tokens_left(self._database, self._settings.llm_daily_tokens)
+            if (cap := self._settings.llm_daily_tokens) is not None:
+                async with self._database.admin_transaction() as tx:  # others may have used some of today's tokens
+                    self.meter.left = await llm_usage.tokens_left(tx, cap)
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
                 span.set(**_totals(run))

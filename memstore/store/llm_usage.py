@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore.models import InvalidResponse, Usage
-from memstore.store.database import Database, Transaction
+from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("llm_usage")
@@ -50,9 +50,6 @@ async def total_usage(tx: Transaction) -> list[Usage]:
     return await tx.all(SQL["total_usage"], Usage)
 
 
-async def tokens_left(database: Database, cap: int | None) -> int | None:
-    """Return the tokens that today's calls (UTC) may still cost, all users together; None without a cap."""
-    if cap is None:
-        return None
-    async with database.admin_transaction() as tx:
-        return cap - (await tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
+async def tokens_left(tx: Transaction, cap: int) -> int:
+    """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
+    return cap - (await tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)

@@ -25,7 +25,6 @@ MAX_FREQUENCY = 32_767  # a frequency is a smallint
 QUESTION_TERM = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
-
 _ENGLISH = word_set(
     "a about above after again all also am an and any are as at be because been before being below between both but by"
     " can cannot could did do does doing down during each few for from further had has have having he her here hers"

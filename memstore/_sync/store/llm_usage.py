@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Transaction
 from memstore.models import InvalidResponse, Usage
 from memstore.store.sql import statements
 
@@ -51,9 +51,6 @@ def total_usage(tx: Transaction) -> list[Usage]:
     return tx.all(SQL["total_usage"], Usage)
 
 
-def tokens_left(database: Database, cap: int | None) -> int | None:
-    """Return the tokens that today's calls (UTC) may still cost, all users together; None without a cap."""
-    if cap is None:
-        return None
-    with database.admin_transaction() as tx:
-        return cap - (tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
+def tokens_left(tx: Transaction, cap: int) -> int:
+    """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
+    return cap - (tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)

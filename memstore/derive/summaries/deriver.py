@@ -295,8 +295,9 @@ async def _summarize(
 ) -> Summary:
     deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
-    if session is not None:
-        session.meter.left = await llm_usage.tokens_left(database, dependencies.settings.llm_daily_tokens)
+    if session is not None and (cap := dependencies.settings.llm_daily_tokens) is not None:
+        async with database.admin_transaction() as tx:
+            session.meter.left = await llm_usage.tokens_left(tx, cap)
     [summary] = await to_thread(lambda: list(deriver.producer.summarize([segment], session)))
     chunks = await to_thread(embed_summaries, [summary], dependencies)
     async with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:

@@ -293,8 +293,9 @@ def _summarize(
 ) -> Summary:
     deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
-    if session is not None:
-        session.meter.left = llm_usage.tokens_left(database, dependencies.settings.llm_daily_tokens)
+    if session is not None and (cap := dependencies.settings.llm_daily_tokens) is not None:
+        with database.admin_transaction() as tx:
+            session.meter.left = llm_usage.tokens_left(tx, cap)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
