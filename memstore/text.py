@@ -25,6 +25,11 @@ _STRING = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # also one without an e
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 
+def word_set(words: str) -> frozenset[str]:
+    """Return the words of a list."""
+    return frozenset(words.split())
+
+
 def is_deep(value: object) -> bool:
     """Return whether JSON has more than `MAX_JSON_DEPTH` levels. Counted: Python's own limit differs by version."""
     level: list[Any] = [value]

@@ -314,13 +314,13 @@ def drips(handler: Handler) -> None:
         handler.wfile.flush()
 
 
-def streams_for_ever(word: str, pause: float = 0) -> Behaviour:
+def streams_for_ever(word: str) -> Behaviour:
     """Say a word again and again, whatever was asked for."""
 
     def behave(handler: Handler) -> None:
         handler.begin_stream()
         unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
-        while not handler.server.closing.wait(pause):
+        while not handler.server.closing.is_set():
             if handler.path == CHATS[0]:
                 handler.line(chat(word, **unfinished))
             else:

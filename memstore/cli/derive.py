@@ -35,7 +35,7 @@ ConcurrencyOption = Annotated[
 backfill_app = group("Derive a long history under a plan.")
 
 BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Else the latest.")]
-OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
+OnlyOption = Annotated[list[str] | None, option("chunks|summaries|facts", "These only; may be repeated.")]
 TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
 DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
 
@@ -43,8 +43,7 @@ DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run else
 def derive(
     user: OnlyUserOption = None,
     redo: Annotated[
-        Literal["facts", "summaries", "vectors"] | None,
-        typer.Option(help="Make anew what another recipe made; or missing vectors."),
+        Literal["facts", "summaries"] | None, typer.Option(help="Make anew what another recipe made.")
     ] = None,
 ) -> None:
     """Embed, summarize and extract facts from pending messages.
@@ -77,7 +76,6 @@ def _summary(report: DeriveReport) -> str:
         return "nothing could be done now" if report.waiting else "nothing was pending"
     more = {
         "conversations made anew": report.redone,
-        "vectors for what had none": report.vectors,
         "facts wait to be confirmed": report.quarantined,
     }
     made = list_derived(report)

@@ -200,5 +200,6 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         return f"{unset} until MEMSTORE_EMBEDDER names it again"
     if embedder != "none" and without:
-        return f"{quantify(without, 'chunk')} without a vector, found by words alone: memstore derive --redo vectors"
+        found = f"{quantify(without, 'chunk')} without a vector, found by words alone"
+        return f"{found}: memstore embeddings migrate --to {embedder}"
     return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-SHORT = 58  # characters of a command in a list of 80 columns
 Function = Callable[..., None]
 DatabaseOption = Annotated[
     str | None,
@@ -59,23 +57,15 @@ def command(
         # typer reads both; mypy knows no signature of functions
         run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
         run.__annotations__ = function.__annotations__ | {each.name: each.annotation for each in more}
-        app.command(name, short_help=_shorten(inspect.getdoc(function) or ""))(run)
+        app.command(name)(run)
         return function
 
     return register
 
 
-def _shorten(help: str) -> str:
-    """Return the first sentence, up to a comma or so where it is too long for a line of 80 columns."""
-    first = " ".join(help.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
-    if len(first) >= SHORT:
-        first = re.split("[;:,] ", first)[0]
-    return f"{first}."
-
-
 def group(help: str) -> typer.Typer:
     """Return an application for commands of one topic."""
-    return typer.Typer(help=help, short_help=_shorten(help), no_args_is_help=True, rich_markup_mode=None)
+    return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
 def option(metavar: str, help: str, *flags: str, **limits: Any) -> Any:

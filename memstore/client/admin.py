@@ -103,14 +103,15 @@ class AsyncEmbeddings:
 
         The old vectors serve until a user has all of the new ones; then one transaction switches the user. Open stores
         go on as they are; the setting `embedder` says what new users get. To move back is to migrate to the former
-        embedder: only what came since is embedded, until `clean` removes the rest. Raises `ProviderMissing` and the
+        embedder: only what came since is embedded, until `clean` removes the rest. Chunks that were derived without an
+        embedder get their vectors too. Raises `ProviderMissing` and the
         like before anything is done, if the embedder cannot be had.
         """
         from memstore.derive.embedding_migration import migrate
 
         check_names(to=to)
         embedder = await to_thread(_load_target, to, self._runtime.settings)
-        return await migrate(self._database, self._resources(embedder), embedder, progress or _ignore)
+        return await migrate(self._database, self._resources(embedder), embedder, progress or (lambda *_: None))
 
     async def status(self) -> list[EmbeddingStatus]:
         """Return the embedders that serve, are being built or are retired, for how many users, and what is missing."""
@@ -139,7 +140,3 @@ def _load_target(name: str, settings: Settings) -> Embedder:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
     # Other processes must find it by the name that is stored with its vectors.
     return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions, settings)
-
-
-def _ignore(done: int, total: int) -> None:
-    pass

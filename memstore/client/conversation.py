@@ -335,7 +335,7 @@ class AsyncConversationScope:
         check_number(n, "n", 0, MOST_ROWS)
         async with self._database.user_transaction(self.user.id) as tx:
             cleared = await self._cleared_seq(tx)
-            newest = await messages.newest(tx, self.id, limit=n) if n else []
+            newest = await tx.get(messages.read_newest(self.id, limit=n)) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
     async def by_role(self, role: Role | RoleName) -> list[Message]:
@@ -367,7 +367,8 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             cleared = await self._cleared_seq(tx)
             oldest = await messages.messages(tx, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
-            newest = await messages.newest(tx, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
+            limit = min(max_tokens, MOST_ROWS)  # each has a token or more
+            newest = await tx.get(messages.read_newest(self.id, limit=limit))
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]

@@ -254,6 +254,6 @@ class AsyncUserFacts:
 
         An edit that replaced a fact by another is in the history of both.
         """
-        from memstore.derive.facts import manual_edits
-
-        return await manual_edits.history(self._database, self.id, to_uuid(fact))
+        stored = await self.fact(fact)
+        async with self._database.user_transaction(self.id) as tx:
+            return await facts.life(tx, stored)

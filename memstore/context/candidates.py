@@ -34,7 +34,7 @@ from memstore.models import (
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
 from memstore.search.signals import asks_for_course, asks_for_list
-from memstore.store import chunks, fact_history, messages
+from memstore.store import chunks, facts as stored_facts, messages
 from memstore.store.chunks import Filters, ItemText
 from memstore.store.database import Transaction
 
@@ -116,7 +116,7 @@ async def _recall(
     *rows, said_facts, said_before = await tx.all_together(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks),
-            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
+            stored_facts.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
             messages.read_before([one.chunk for one in chosen[1] if _may_need_antecedent(one.chunk)]),
         ]
     )
@@ -178,7 +178,7 @@ async def _find_changes(
     former = [step for step in steps if step is not None]
     gone = (one.chunk.item_id for one in candidates if one.chunk.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(one.fact_id for one in said_facts if not one.holds)]))
-    later = await fact_history.successors(tx, first, resolved.request.as_of) if first else []
+    later = await stored_facts.successors(tx, first, resolved.request.as_of) if first else []
     changes = Changes.of(said_facts, [*first, *(one.fact_id for one in former)], [*later, *former])
     if resolved.visibility.is_active:
         changes = changes.restrict(set(await resolved.visibility.fact_ids(tx, list(changes.facts))))
@@ -289,7 +289,7 @@ async def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
-    past = await fact_history.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = await stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

@@ -20,13 +20,9 @@ from itertools import pairwise
 from math import ceil
 
 from memstore.models import Message, Role
+from memstore.text import word_set
 
 Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
 
 _CLOSERS = "\"'’”“»›)]}*_`」』）】》"
 
@@ -45,25 +41,25 @@ _DAY_AND_MONTH = re.compile(r"\d{1,2}\.\d{1,2}")  # "bis 31.7. die Steuer"
 _LOOK_BACK = 40
 
 # All without their last dot. These are never the end of a sentence:
-_BEFORE_MORE = _words(
+_BEFORE_MORE = word_set(
     "mr mrs ms mx dr prof rev hon st mt capt lt col gen sgt gov rep pres hr frl dipl ing"
     " vs cf fig figs eq approx e.g i.e eg viz"
     " z.b d.h u.a o.g s.o s.u z.t v.a bzw ca evtl ggf inkl exkl zzgl vgl sog nr str tel bsp"
 )
 # These stand inside a sentence as often as at its end, and the word that follows them decides:
-_MAY_END = _words("etc usw usf al inc ltd co corp jr sr a.m p.m am pm u.s u.k u.s.a ph.d b.sc m.sc min std")
+_MAY_END = word_set("etc usw usf al inc ltd co corp jr sr a.m p.m am pm u.s u.k u.s.a ph.d b.sc m.sc min std")
 # These are abbreviations before a number only ("No. 5", "Jan. 3"), else words that may end a sentence:
-_BEFORE_NUMBER = _words(
+_BEFORE_NUMBER = word_set(
     "no nos vol pp p ch sec art abs jan feb mar apr jun jul aug sep sept oct okt nov dec dez approx"
 )
-_OPENING_WORDS = _words(
+_OPENING_WORDS = word_set(
     "I We He She It They You My Our His Her Their This That These Those The A An But And So Then There When What"
     " Where Who Why How If Also Anyway However Yes No Do Did Is Are Was Can Could Would Should Let Please Thanks Maybe"
     " In On At Ich Wir Er Sie Es Ihr Mein Meine Der Die Das Ein Eine Und Aber Dann Da Wenn Wo Wer Wie Warum Ja Nein"
 )
-_MONTHS = _words("januar februar märz april mai juni juli august september oktober november dezember")
+_MONTHS = word_set("januar februar märz april mai juni juli august september oktober november dezember")
 # Without "am": "I am 30. Then …" is far more frequent than an ordinal after it, and a month says it anyway.
-_BEFORE_ORDINAL = _words(
+_BEFORE_ORDINAL = word_set(
     "der dem den des das die vom von ab zum zur im beim jeden jeder mein meinen meinem unser unseren"
 )
 

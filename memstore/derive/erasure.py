@@ -25,7 +25,7 @@ from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
-from memstore.store import erasure, fact_history, facts, messages, postings, queue, vector_indexes
+from memstore.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
@@ -201,7 +201,7 @@ async def _remove_rows(
         removal.counts["term_postings"] += await postings.forget(tx)
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
     await facts.recompute_first_said(tx, staying)
-    for fact in await fact_history.restore_orphaned(tx, actor=ACTOR) if gone else []:
+    for fact in await facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
         await reapply(tx, fact, actor=ACTOR)
     await erasure.forget_replaced(tx, gone)
     for begin in begins:

@@ -91,11 +91,11 @@ async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> 
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as tx:
             run = await postings.next_run(tx, after)
-        if not run.chunks:  # the last ones are gone
+        if not run:  # the last ones are gone
             return
         async with database.user_transaction(user, async_commit=True) as tx:
-            await postings.post(tx, run)
-        after = run.chunks[-1].number
+            await postings.post(tx, run, after)
+        after = run[-1].number
 
 
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:

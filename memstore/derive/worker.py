@@ -22,7 +22,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -93,8 +92,7 @@ class Worker:
         self._on_call = on_call
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
-        # Embedders of users for whom another one is active stay loaded as long as this works.
-        self._dependencies = replace(dependencies, load_by_name=cache(dependencies.load_by_name), meter=self.meter)
+        self._dependencies = replace(dependencies, meter=self.meter)
         self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency

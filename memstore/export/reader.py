@@ -20,7 +20,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore.context.request import STRATEGY, VISIBILITY, check_settings
-from memstore.derive.chunks import speaker_prefixed
+from memstore.derive.chunks import chunk_of, speaker_prefixed
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
@@ -54,7 +54,7 @@ from memstore.ingest.importers.files import (
 )
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
-from memstore.models import Chunk, Conversation, FactSpan, Json, Message, Summary, Tier
+from memstore.models import Conversation, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.messages import CLEARED
 from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
@@ -304,17 +304,7 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
             if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
                 raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
-        span = one.start, one.stop
-        place: tuple[Any, ...]
-        if isinstance(row, Message):
-            place = row.conversation_id, row.seq, row.role, row.name or row.role
-            chunk = Chunk(row.id, index, Tier.MESSAGES, *place, *span, row.occurred_at)
-        elif isinstance(row, Summary):
-            place = row.conversation_id, row.to_seq, None, None
-            chunk = Chunk(row.id, index, Tier.SUMMARIES, *place, *span, row.occurred_until)
-        else:
-            place = one.conversation_id, None, None, row.subject
-            chunk = Chunk(row.id, index, Tier.FACTS, *place, *span, row.occurred_at)
+        chunk = chunk_of(row, index, (one.start, one.stop), one.conversation_id)
         chunks.append(ChunkRow(chunk, one.recorded_at, vector))
     return chunks
 

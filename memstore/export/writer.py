@@ -117,14 +117,15 @@ class _UserExport:
 
     async def _conversation(self, tx: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
+        wanted = wanted | {"conversation_id": row.conversation.id}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in row.watermarks.items()}
         line = place | _columns(row.conversation, ConversationLine) | {"setting_changes": row.setting_changes}
         await self.lines.write("conversation", line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            async with aclosing(archive.read_summaries(tx, row.conversation.id, wanted)) as summaries:
+            async with aclosing(archive.read_items(tx, "summaries", **wanted)) as summaries:
                 async for item in summaries:
                     await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _chunks(item))
-        async with aclosing(archive.read_messages(tx, row.conversation.id, wanted)) as messages:
+        async with aclosing(archive.read_items(tx, "messages", **wanted)) as messages:
             async for item in messages:
                 message: Any = item.row
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
@@ -137,7 +138,7 @@ class _UserExport:
     async def _facts(self, tx: Transaction, wanted: Json) -> None:
         # Facts entered by people are made of no message; their vectors are.
         mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
-        async with aclosing(archive.read_facts(tx, mine, by_hand=not self.derived)) as facts:
+        async with aclosing(archive.read_items(tx, "facts", **mine, by_hand=not self.derived)) as facts:
             async for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.

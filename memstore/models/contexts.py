@@ -245,6 +245,7 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
         quantify(decision.tokens, "token") if decision.tokens or not score else ""
     )  # superseded facts are not counted
     why = [str(decision.reason or ""), decision.note]
+    why = why[decision.note.startswith(why[0]) :]  # "not visible to bob" says both
     if decision.reason == Reason.SUPERSEDED and decision.others:
         unknown = Decision(decision.section, decision.kind, decision.others[0], 0)
         successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
@@ -62,15 +62,9 @@ class Usage:
     def plus(self, other: Usage) -> Usage:
         """Return the sum of this and what further calls by the same deriver and model cost."""
         costs = [each.cost for each in (self, other) if each.cost is not None]
-        return Usage(
-            other.deriver,
-            other.model,
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-            sum(costs) if costs else None,
-        )
+        names = ("calls", "prompt_tokens", "completion_tokens", "seconds")
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(other, **sums, cost=sum(costs) if costs else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +90,11 @@ class CallProgress:
 class DeriveReport:
     """What `derive` made.
 
-    `redone` are conversations that were made anew, `vectors` those of chunks that had none, `quarantined` facts that
-    wait for `confirm_fact`. `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and
-    `refused` what of its answers was not believed; `user.invalid_responses()` has both. `failed` names conversations
-    that could not be derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its
-    tokens: their messages stay pending. `usage` is what calls of chat models cost, by deriver.
+    `redone` are conversations that were made anew, `quarantined` facts that wait for `confirm_fact`.
+    `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and `refused` what of its answers
+    was not believed; `user.invalid_responses()` has both. `failed` names conversations that could not be derived, and
+    why; `waiting` the derivers whose chat model is unavailable or has used up its tokens: their messages stay pending.
+    `usage` is what calls of chat models cost, by deriver.
     """
 
     messages: int = 0
@@ -110,7 +104,6 @@ class DeriveReport:
     redone: int = 0
     invalid_responses: int = 0
     refused: int = 0
-    vectors: int = 0
     quarantined: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()

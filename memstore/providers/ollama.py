@@ -51,7 +51,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name, as `ollama list` shows it. Asks the server nothing yet."""
     server = OllamaServer(settings.ollama_url)
     return ServedChatModel(
-        OllamaChat(_require_model(model), server, settings.ollama_num_ctx),
+        OllamaChat(require_model(model), server, settings.ollama_num_ctx),
         window=settings.ollama_num_ctx,
         timeout=settings.ollama_timeout_seconds,
         timeout_setting="MEMSTORE_OLLAMA_TIMEOUT_SECONDS",
@@ -60,11 +60,12 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name, as `ollama list` shows it. Asks the server nothing yet."""
-    endpoint = OllamaEmbeddings(_require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
+    endpoint = OllamaEmbeddings(require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
     return ServedEmbedder.of(endpoint, settings)
 
 
-def _require_model(model: str) -> str:
+def require_model(model: str) -> str:
+    """Return the name of a model; raise `ProviderMissing` without one."""
     if not model:
         raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
     return model
@@ -243,7 +244,7 @@ class OllamaChat:
         # Interrupted, it hangs up at once.
         with closing(self._server.stream("/api/chat", self._model, body, request.seconds)) as parts:
             for last in parts:
-                if text.add(_text_of(last), last.get("message")):
+                if text.add(_text_of(last)):
                     break
         return RawAnswer(
             "".join(text.pieces),

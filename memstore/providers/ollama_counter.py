@@ -17,10 +17,10 @@ from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
-from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
 from memstore.providers import Count
 from memstore.providers.huggingface import Vocabulary, as_template
-from memstore.providers.ollama import OllamaServer, digest_of, entry_of
+from memstore.providers.ollama import OllamaServer, digest_of, entry_of, require_model
 from memstore.providers.tiktoken import BytesCounter, CountCache, as_json, longest, only_text
 from memstore.settings import Settings
 
@@ -34,9 +34,7 @@ UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type
 
 def load(model: str, settings: Settings) -> OllamaCounter:
     """Return the counter of a model, as `ollama list` shows it; a digest after "@" is left out. Asks nothing yet."""
-    name = model.partition("@")[0]
-    if not name:
-        raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
+    name = require_model(model.partition("@")[0])
     return OllamaCounter(name, OllamaServer(settings.ollama_url), settings.ollama_num_ctx)
 
 

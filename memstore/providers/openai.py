@@ -265,7 +265,7 @@ class OpenAIChat:
                     usage = part.get("usage") or usage
                     choice = _choice_of(part)
                     ended = choice.get("finish_reason") or ended
-                    if text.add(_text_of(delta := choice.get("delta")), delta):
+                    if text.add(_text_of(choice.get("delta"))):
                         ended = "length"
                         return
 

@@ -40,7 +40,6 @@ FRAME = 128  # the template around the messages, and a server's own words about 
 MOST_TOKENS = 1_000_000_000  # of a call or a window, whatever a server says: the database keeps sums of them
 MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
 
-_THOUGHTS = ("thinking", "reasoning", "reasoning_content")  # of a streamed message
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
 _UNPARTED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that do not part words
@@ -107,23 +106,16 @@ class StreamedText:
     request: ChatRequest
     show: Callable[[str], object]
     pieces: list[str] = field(default_factory=list)
-    _heard_at: float = field(default_factory=time.monotonic)
     _length: int = 0
 
-    def add(self, piece: str, message: object) -> bool:
-        """Show the piece that a message brings; return whether the answer is longer than any that was asked for.
+    def add(self, piece: str) -> bool:
+        """Show a piece; return whether the answer is longer than any that was asked for.
 
-        Raises `TransientError` for one that brings no words, for so many messages or so long; thoughts are a sign of
-        life.
+        Raises `TransientError` for so many pieces without a word.
         """
-        now = time.monotonic()
         if piece:
             self.pieces.append(piece)
             self.show(piece)
-        if piece or (isinstance(message, dict) and any(message.get(name) for name in _THOUGHTS)):
-            self._heard_at = now
-        elif now - self._heard_at > self.request.seconds:
-            raise TransientError(f"it said nothing for {self.request.seconds:.0f} s")
         self._length += len(piece) or 1
         is_long = self._length > MOST_CHARACTERS * self.request.max_tokens
         if is_long and not self.pieces:

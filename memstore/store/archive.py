@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
-from memstore.store import documents, fact_history, facts, messages, summaries
+from memstore.store import documents, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
 from memstore.store.rows import ConversationRow, FactWithHistory, ItemRow, Owner
@@ -21,11 +21,14 @@ from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
-FACT = row_builder(FactColumns)
+ITEMS = {
+    "messages": (SQL["messages"], messages.MESSAGE),
+    "summaries": (SQL["summaries"], summaries.SUMMARY),
+    "facts": (SQL["facts"], row_builder(FactColumns)),
+}
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
 CHUNK_COLUMNS = ("start", "stop", "conversation_id", "recorded_at", "vector")
-Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_id`: with vectors of this model
 
 
 async def freeze(tx: Transaction) -> None:
@@ -47,22 +50,15 @@ async def read_conversations(tx: Transaction, only: UUID | None = None) -> Async
         after = page[-1].conversation.id
 
 
-async def read_messages(tx: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
-    """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    async for row in tx.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(messages.MESSAGE, row)
+async def read_items(tx: Transaction, kind: str, **values: Any) -> AsyncGenerator[ItemRow]:
+    """Return messages, summaries or facts, in order or by their ids; nothing else is to be asked meanwhile.
 
-
-async def read_summaries(tx: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
-    """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    async for row in tx.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(summaries.SUMMARY, row)
-
-
-async def read_facts(tx: Transaction, wanted: Wanted, *, by_hand: bool) -> AsyncGenerator[ItemRow]:
-    """Return the facts, or those `by_hand` alone, in the order of ids; nothing else is to be asked meanwhile."""
-    async for row in tx.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
-        yield _item(FACT, row)
+    `with_chunks` reads them with their chunks, these with vectors of `model_id`. Messages and summaries are of
+    `conversation_id`; of facts `by_hand` are those alone.
+    """
+    statement, build = ITEMS[kind]
+    async for row in tx.stream(statement, dict[str, Any], **values):
+        yield _item(build, row)
 
 
 async def read_documents(tx: Transaction) -> AsyncGenerator[dict[str, Any]]:
@@ -145,7 +141,7 @@ async def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     await tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     await facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
     changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
-    await tx.run_many(fact_history.SQL["add_change"], changes)
+    await tx.run_many(facts.SQL["add_change"], changes)
 
 
 async def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:

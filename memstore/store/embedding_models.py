@@ -104,15 +104,11 @@ async def chunks_without_vector(
     return await tx.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
-async def add_late(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
-    """Store vectors by the embedder that serves, of chunks that had none: arrays in every process are read anew.
-
-    Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
-    """
-    there = active_model((await lock_and_read(tx))[1])
-    if there is None or there.id != model:
-        raise ModelChanged
-    await _renew(tx, model)
+async def add_missing(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+    """Store vectors of chunks that had none; where this embedder serves, arrays in every process are read anew."""
+    there = active_model(await chunks.read_models(tx))
+    if there is not None and there.id == model:
+        await _renew(tx, model)
     return await add_vectors(tx, vectors, model)
 
 
@@ -124,15 +120,15 @@ async def _renew(tx: Transaction, model: UUID) -> None:
 async def begin(tx: Transaction, target: Model) -> bool:
     """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
-    If the target is active already, a migration away from it is given up. Raises `Conflict` if vectors of a third one
-    are in the making.
+    If the target is active already, a migration away from it is given up, and chunks without a vector get theirs.
+    Raises `Conflict` if vectors of a third one are in the making.
     """
     has_chunks, known = await lock_and_read(tx)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
             await _change(tx, one, RETIRED)
-        return False
+        return bool(await chunks_without_vector(tx, target.id, limit=1))
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
@@ -154,7 +150,7 @@ async def switch(tx: Transaction, target: Model) -> None:
     there = active_model(known)
     if not known:  # the user was erased meanwhile
         return
-    if not any(one.id == target.id and one.state == BUILDING for one in known):
+    if not any(one.id == target.id and one.state != RETIRED for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if there is not None:
         await _change(tx, there, RETIRED)

@@ -223,19 +223,6 @@ def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
     return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
 
 
-async def newest(
-    tx: Transaction,
-    conversation: UUID,
-    *,
-    limit: int,
-    before: int = LAST,
-    role: str | None = None,
-    as_of: datetime | None = None,
-) -> list[Message]:
-    """Return the newest messages as `read_newest` does."""
-    return await tx.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
-
-
 async def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
     """Return for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
 

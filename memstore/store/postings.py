@@ -138,27 +138,19 @@ class IndexedChunk(NamedTuple):
     frequencies: list[int]
 
 
-class Run(NamedTuple):
-    """A run of chunks, those that come after a number."""
-
-    after: int
-    chunks: Sequence[IndexedChunk]
-
-
-async def next_run(tx: Transaction, after: int) -> Run:
+async def next_run(tx: Transaction, after: int) -> list[IndexedChunk]:
     """Return the next chunks that no postings tell of: at most `RUN`."""
-    rows = await tx.binary(SQL["unposted"], after=after, limit=RUN)
-    return Run(after, [IndexedChunk(*row) for row in rows])
+    return [IndexedChunk(*row) for row in await tx.binary(SQL["unposted"], after=after, limit=RUN)]
 
 
-def pack(run: Run) -> list[dict[str, object]]:
-    """Return the postings of a run, ready to be stored. Half a second for `RUN` chunks of 14 words."""
-    counts = [len(chunk.terms) for chunk in run.chunks]
-    terms = _flatten(chunk.terms for chunk in run.chunks)
+def pack(run: Sequence[IndexedChunk], after: int) -> list[dict[str, object]]:
+    """Return the postings of a run behind a number, ready to be stored. Half a second for `RUN` chunks of 14 words."""
+    counts = [len(chunk.terms) for chunk in run]
+    terms = _flatten(chunk.terms for chunk in run)
     postings = np.empty(len(terms), POSTING)
-    postings["number"] = np.repeat([chunk.number for chunk in run.chunks], counts)
-    postings["length"] = np.repeat([min(chunk.length, MAX_CHUNK_LENGTH) for chunk in run.chunks], counts)
-    postings["count"] = _flatten(chunk.frequencies for chunk in run.chunks)
+    postings["number"] = np.repeat([chunk.number for chunk in run], counts)
+    postings["length"] = np.repeat([min(chunk.length, MAX_CHUNK_LENGTH) for chunk in run], counts)
+    postings["count"] = _flatten(chunk.frequencies for chunk in run)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]
     begins = np.ones(len(terms), dtype=np.bool_)
@@ -166,7 +158,7 @@ def pack(run: Run) -> list[dict[str, object]]:
     starts = np.flatnonzero(begins)
     ends = np.append(starts, len(terms))[1:]
     return [
-        {"term": term, "first": run.after + 1, "holding": end - start, "chunks": postings[start:end].tobytes()}
+        {"term": term, "first": after + 1, "holding": end - start, "chunks": postings[start:end].tobytes()}
         for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
     ]
 
@@ -175,12 +167,12 @@ def _flatten(lists: Iterable[list[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(lists), np.int64)
 
 
-async def post(tx: Transaction, run: Run) -> None:
-    """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
-    rows = await to_thread(pack, run)
+async def post(tx: Transaction, run: Sequence[IndexedChunk], after: int) -> None:
+    """Store the postings of a run behind a number. Raises `ConcurrentUpdate` where another process has."""
+    rows = await to_thread(pack, run, after)
     if await tx.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
-    if not await tx.run(SQL["posted"], after=run.after, last=run.chunks[-1].number):
+    if not await tx.run(SQL["posted"], after=after, last=run[-1].number):
         raise ConcurrentUpdate
 
 

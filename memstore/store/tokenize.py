@@ -18,17 +18,14 @@ from uuid import UUID
 
 import Stemmer
 
+from memstore.text import word_set
+
 MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
 QUESTION_TERM = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
-
-def _word_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_ENGLISH = _word_set(
+_ENGLISH = word_set(
     "a about above after again all also am an and any are as at be because been before being below between both but by"
     " can cannot could did do does doing down during each few for from further had has have having he her here hers"
     " herself him himself his how i if in into is it its itself just me more most my myself no nor not of off on once"
@@ -37,7 +34,7 @@ _ENGLISH = _word_set(
     " with would you your yours yourself"
     " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive"
 )
-_GERMAN = _word_set(
+_GERMAN = word_set(
     "aber alle allem allen aller alles als also am an andere anderen auch auf aus bei beim bin bis bist da damit dann"
     " das dass dein deine dem den der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein"
     " eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten hier hinter ich ihm"
@@ -48,7 +45,7 @@ _GERMAN = _word_set(
     " zwischen"
 )
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
-_EITHER = (_ENGLISH & _GERMAN) | _word_set("bin bist dies hat man war die den des dem")
+_EITHER = (_ENGLISH & _GERMAN) | word_set("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
 # Stop words and stemmers of English, of German and of a text that may be either:

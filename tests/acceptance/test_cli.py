@@ -433,11 +433,11 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     with memstore.open(url, settings={"embedder": "none"}) as store:
         store.user("alice").add_fact("Bo is Al's brother.", type="relationship", subject="Bo")
-    assert (here("doctor").code, "--redo vectors" in here("doctor").out, here("stats").err) == (0, False, "")
+    assert (here("doctor").code, "without a vector" in here("doctor").out, here("stats").err) == (0, False, "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
     told = here("doctor")
-    assert "1 chunk without a vector" in told.out and "memstore derive --redo vectors" in told.out
-    assert here("derive", "--redo", "vectors", "--json").json["vectors"] == 1
+    assert "1 chunk without a vector" in told.out and f"memstore embeddings migrate --to {EMBEDDER}" in told.out
+    assert here("embeddings", "migrate", "--to", EMBEDDER, "--json").json["vectors"] == 1
     assert (here("stats", "--json").json["without_vectors"], here("stats").err) == (0, "")
     monkeypatch.setenv("MEMSTORE_MAX_CHUNKS_IN_MEMORY", "0")
     told = here("doctor")

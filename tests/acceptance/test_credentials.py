@@ -19,7 +19,7 @@ from tests.working import HASHING
 
 SECRET = "Xs3cr3tX"
 COMMANDS = (
-    "doctor", "stats", "users", "conversations --user alice", "derive", "derive --redo vectors", "db upgrade",
+    "doctor", "stats", "users", "conversations --user alice", "derive", "derive --redo facts", "db upgrade",
     "db status", "db grant postgres --role reader", "db grant nobody_here", "db index", "db stop",
     "recall Porto --user alice", "context Porto --user alice --conversation c --budget 400 --explain",
     "facts --user alice",

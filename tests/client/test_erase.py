@@ -441,7 +441,6 @@ async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) 
     """Of a user whose chunks are searched in the database there are postings and an index of vectors, too."""
     async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"max_chunks_in_memory": 10}) as store:
         alice = await talked(store)
-        await store.derive(redo="vectors")
         await store.build_indexes()
         message = (await alice.conversation("lisbon").messages())[3]
         await alice.erase_message(message)

@@ -138,10 +138,10 @@ async def test_two_who_build_at_once_build_one(large: AsyncMemoryStore, small: A
     await talked(small)
     async with large._database.user_transaction(large.user("alice").id) as first:
         run = await postings.next_run(first, 0)
-        await postings.post(first, run)
+        await postings.post(first, run, 0)
     with pytest.raises(ConcurrentUpdate):
         async with large._database.user_transaction(large.user("alice").id) as second:
-            await postings.post(second, run)
+            await postings.post(second, run, 0)
     await large.build_indexes()
     with psycopg.connect(url) as connection:
         posted = connection.execute("select sum(holding) from term_postings").fetchone()

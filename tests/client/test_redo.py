@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memstore import EmbedderMismatch, InvalidInput
+from memstore import EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive import embedding_migration
@@ -93,18 +93,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
 # -- vectors
 
 
-class Failing(HashingEmbedder):
-    """Embeds so many times, then no more."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__(256)
-        self.times = times
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self.times -= 1
-        if self.times < 0:
-            raise KeyboardInterrupt
-        return super().embed_documents(texts)
+EMBEDDER, EMBED = "hashing:256", HashingEmbedder.embed_documents
 
 
 SAID = ("I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.", "Bye!")
@@ -130,19 +119,26 @@ async def test_chunks_without_vectors_get_those_that_they_would_have_had(
     hits = await alice.recall("Leeds", tiers=["messages"])  # so that the arrays are kept here
     assert not any(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
     monkeypatch.setattr(embedding_migration, "BATCH", 3)
-    monkeypatch.setitem(store._runtime.__dict__, "embedder", Failing(2))
-    with pytest.raises(KeyboardInterrupt):
-        await store.derive(redo="vectors")
+    left = [2]
+
+    def embed(self: HashingEmbedder, texts: Sequence[str]) -> Vectors:
+        if not left:
+            raise KeyboardInterrupt
+        left[:] = [left[0] - 1] if left[0] > 1 else []
+        return EMBED(self, texts)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(HashingEmbedder, "embed_documents", embed)
+        await store.embeddings.migrate(EMBEDDER)
     assert (await store.stats())["without_vectors"] == lacking - 6, "what was done before is kept"
-    monkeypatch.setitem(store._runtime.__dict__, "embedder", HashingEmbedder(256))
-    told: list[tuple[str, int, int]] = []
-    report = await store.derive(redo="vectors", progress=lambda *step: told.append(step))
-    assert (report.vectors, report.failed) == (lacking - 6, ())
-    assert told[-1] == ("vectors", lacking - 6, lacking - 6)
+    told: list[tuple[int, int]] = []
+    report = await store.embeddings.migrate(EMBEDDER, progress=lambda *step: told.append(step))
+    assert report.vectors == lacking - 6
+    assert told[-1] == (lacking - 6, lacking - 6)
     assert (await store.stats())["without_vectors"] == 0
     hits = await alice.recall("Leeds", tiers=["messages"])
     assert all(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
-    assert (await store.derive(redo="vectors")).vectors == 0
+    assert (await store.embeddings.migrate(EMBEDDER)).users == 0
     await talk(store.user("carol"), *SAID)
     await store.derive()
     assert embedded(url, "bob") == embedded(url, "carol"), "as if the embedder had been there from the start"
@@ -160,8 +156,6 @@ async def test_nothing_is_stored_without_vectors_beside_what_has_them(store: Asy
     async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as words:
         with pytest.raises(EmbedderMismatch, match=r"hashing:256.*MEMSTORE_EMBEDDER"):
             await words.user("alice").add_fact("The user lives in Porto.", type="identity")
-        with pytest.raises(InvalidInput, match="MEMSTORE_EMBEDDER"):
-            await words.derive(redo="vectors")
         assert rows(url, "alice") == stored
         await talk(words.user("alice"), "I moved to Porto.", place="d")
         report = await words.derive()

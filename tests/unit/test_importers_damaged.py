@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,16 @@ from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
 from memstore.ingest.add import ConversationRef, build_row
-from memstore.ingest.importers import IMPORTERS, ImportItem, ImportOptions, ImportProblem, Record, importer_for
+from memstore.ingest.importers import (
+    IMPORTERS,
+    IgnoredContent,
+    Importer,
+    ImportItem,
+    ImportOptions,
+    ImportProblem,
+    Record,
+    importer_for,
+)
 from tests.unit.importing import ALWAYS, junk, reasons, texts, zipped
 
 READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
@@ -151,3 +160,19 @@ def test_whatever_stands_in_a_file_nothing_raises_and_what_comes_is_storable(tmp
                 build_row(one.message, ConversationRef("ann", one.conversation, one.title), 1_000_000)
             except InvalidInput as error:
                 assert str(error).strip()
+
+
+def test_a_missing_option_is_no_damage(tmp_path: Path) -> None:
+    class Chats(Importer):
+        name, advice = "chats", "export it again"
+
+        def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
+            if value["author"] != self.options.me:
+                raise self.unknown_me([value["author"]])
+            yield IgnoredContent("what is mine")
+
+    path = tmp_path / "chats.json"
+    path.write_text('[{"author": "Ann"}]')
+    assert list(Chats(path, ImportOptions(me="Ann")).read()) == [IgnoredContent("what is mine")]
+    with pytest.raises(InvalidInput, match="say who of them you are; --me takes one of: Ann"):
+        list(Chats(path).read())

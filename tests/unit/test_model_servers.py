@@ -699,14 +699,11 @@ def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
     assert len(answer.text) < 200
 
 
-@pytest.mark.parametrize(("pause", "told"), [(0.0, "its answer has no words"), (0.1, "said nothing for 1 s")])
-def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(
-    server: ScriptedOllama, pause: float, told: str
-) -> None:
-    server.script += [does.streams_for_ever("", pause)] * 4
-    with pytest.raises(ModelUnavailable, match=told):
+def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(server: ScriptedOllama) -> None:
+    server.script += [does.streams_for_ever("")] * 4
+    with pytest.raises(ModelUnavailable, match="its answer has no words"):
         model_of(server, timeout=1.0).stream(PROMPT, max_tokens=10, show=lambda _: None)
-    assert len(server.asked()) == (4 if not pause else 1)
+    assert len(server.asked()) == 4
     server.script.clear()
     server.script += [does.streams_for_ever(""), does.streams_for_ever("word ")]
     assert model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None).text.startswith("word word")

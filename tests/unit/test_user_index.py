@@ -15,7 +15,7 @@ from memstore.models import Role, Tier
 from memstore.search.recall import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store import postings
-from memstore.store.postings import IndexedChunk, Matches, Postings, Run
+from memstore.store.postings import IndexedChunk, Matches, Postings
 from memstore.store.user_index import KERNEL, NEIGHBOURS, SESSION_GAP_HOURS, IndexCache, UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
@@ -131,14 +131,14 @@ TERMS = st.sampled_from([-(2**63), -5, -1, 0, 1, 7, 2**40, 2**63 - 1])
 UNITS = st.lists(st.dictionaries(TERMS, st.integers(1, 32_767), max_size=6), max_size=12)
 
 
-def run(chunks: list[dict[int, int]]) -> Run:
-    return Run(7, [IndexedChunk(8 + 3 * n, sum(one.values()), [*one], [*one.values()]) for n, one in enumerate(chunks)])
+def run(chunks: list[dict[int, int]]) -> list[IndexedChunk]:
+    return [IndexedChunk(8 + 3 * n, sum(one.values()), [*one], [*one.values()]) for n, one in enumerate(chunks)]
 
 
 @given(UNITS)
 @settings(suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
 def test_what_is_packed_is_found_again(chunks: list[dict[int, int]]) -> None:
-    rows = postings.pack(run(chunks))
+    rows = postings.pack(run(chunks), 7)
     expected: dict[int, dict[int, int]] = {}
     for n, one in enumerate(chunks):
         for term, count in one.items():

@@ -163,7 +163,7 @@ class MemoryStore:
         """Embed, summarize and extract facts from pending messages, here and now, of every user or of one.
 
         With `redo="facts"` or `"summaries"` rows by other recipes are made anew too, each conversation's in one
-        transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
+        transaction; manual changes of facts stay.
 
         `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
         begins and as it ends. Both are called from whatever thread this runs in.

@@ -255,6 +255,6 @@ class UserFacts:
 
         An edit that replaced a fact by another is in the history of both.
         """
-        from memstore._sync.derive.facts import manual_edits
-
-        return manual_edits.history(self._database, self.id, to_uuid(fact))
+        stored = self.fact(fact)
+        with self._database.user_transaction(self.id) as tx:
+            return facts.life(tx, stored)

@@ -11,7 +11,7 @@ from uuid import UUID
 from memstore._sync.context.history import ConversationHistory
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
-from memstore._sync.store import chunks, fact_history, messages
+from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import Filters, ItemText
 from memstore._sync.store.database import Transaction
 from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
@@ -107,7 +107,7 @@ def _recall(
     *rows, said_facts, said_before = tx.all_together(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks),
-            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
+            stored_facts.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
             messages.read_before([one.chunk for one in chosen[1] if _may_need_antecedent(one.chunk)]),
         ]
     )
@@ -169,7 +169,7 @@ def _find_changes(
     former = [step for step in steps if step is not None]
     gone = (one.chunk.item_id for one in candidates if one.chunk.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(one.fact_id for one in said_facts if not one.holds)]))
-    later = fact_history.successors(tx, first, resolved.request.as_of) if first else []
+    later = stored_facts.successors(tx, first, resolved.request.as_of) if first else []
     changes = Changes.of(said_facts, [*first, *(one.fact_id for one in former)], [*later, *former])
     if resolved.visibility.is_active:
         changes = changes.restrict(set(resolved.visibility.fact_ids(tx, list(changes.facts))))
@@ -280,7 +280,7 @@ def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
-    past = fact_history.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

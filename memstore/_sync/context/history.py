@@ -66,7 +66,7 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence
     if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
         return None
     request = resolved.request
-    newest = messages.newest(tx, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
+    newest = tx.get(messages.read_newest(request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of))
     return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
@@ -165,7 +165,7 @@ def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
     return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
 
 
-def _newest_for_budget(tx: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedRequest) -> list[Message]:
     """Return the newest messages in order, as many as could fill the budget with those that are seen.
 
     `page` are the newest of them; more are read where they are too few.
@@ -180,7 +180,8 @@ def _newest_for_budget(tx: Transaction, page: Sequence[Message], resolved: Resol
         if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
-        page = messages.newest(tx, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
+        older = messages.read_newest(request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
+        page = tx.get(older)
     return [one for one in reversed(read) if one.seq > resolved.after_seq]
 
 

@@ -18,9 +18,9 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.models import Chunk, FactColumns, Json, Message, Role, Tier
+from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
-from memstore.store.rows import NewChunk, PendingWork
+from memstore.store.rows import NewChunk, PendingWork, Row
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -101,22 +101,22 @@ class ChunkDeriver:
         return {"chunks": chunks.add(tx, result.chunks, model)}
 
 
+def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | None = None) -> Chunk:
+    """Return a chunk of an item; a fact's is of the conversation that it was derived of."""
+    if isinstance(item, Message):
+        place = item.conversation_id, item.seq, item.role, item.name or item.role
+        return Chunk(item.id, index, Tier.MESSAGES, *place, *span, item.occurred_at)
+    if isinstance(item, Summary):
+        stretch = item.conversation_id, item.to_seq, None, None
+        return Chunk(item.id, index, Tier.SUMMARIES, *stretch, *span, item.occurred_until)
+    return Chunk(item.id, index, Tier.FACTS, conversation, None, None, item.subject, *span, item.occurred_at)
+
+
 def add_fact_chunk(
     tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
 ) -> None:
     """Let recall find a fact."""
-    chunk = Chunk(
-        item_id=fact.id,
-        chunk_index=0,
-        tier=Tier.FACTS,
-        conversation_id=conversation,
-        seq=None,
-        role=None,
-        speaker=fact.subject,
-        start=0,
-        stop=len(fact.text),
-        occurred_at=fact.occurred_at,
-    )
+    chunk = chunk_of(fact, 0, (0, len(fact.text)), conversation)
     chunks.add(tx, [new_chunk(tx.user_id, chunk, fact.text, vector)], model)
 
 
@@ -138,22 +138,8 @@ class Chunker:
         """Return a message's chunks, each with the text to embed."""
         text, speaker = message.text or "", message.name or message.role
         return [
-            (
-                Chunk(
-                    item_id=message.id,
-                    chunk_index=number,
-                    tier=Tier.MESSAGES,
-                    conversation_id=message.conversation_id,
-                    seq=message.seq,
-                    role=message.role,
-                    speaker=speaker,
-                    start=start,
-                    stop=stop,
-                    occurred_at=message.occurred_at,
-                ),
-                speaker_prefixed(speaker, text[start:stop]),
-            )
-            for number, (start, stop) in enumerate(self._spans(message.role, text, speaker))
+            (chunk_of(message, number, span), speaker_prefixed(speaker, text[slice(*span)]))
+            for number, span in enumerate(self._spans(message.role, text, speaker))
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:

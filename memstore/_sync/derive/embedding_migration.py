@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
+from memstore._sync.derive.chunks import document_text, speaker_prefixed
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import ChunkWithoutVector, ModelChanged
+from memstore._sync.store.embedding_models import ChunkWithoutVector
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
@@ -31,8 +31,9 @@ Progress = Callable[[int, int], None]  # chunks done, chunks in all
 def migrate(database: Database, dependencies: Dependencies, target: Embedder, progress: Progress) -> MigrationReport:
     """Make an embedder active for every user; return how many were moved, and the vectors made.
 
-    Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
-    embedder is not done.
+    Users for whom it is get the vectors that they lack, as of chunks that were derived without an embedder. Users who
+    come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third embedder
+    is not done.
     """
     model = Model(model_id(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
@@ -145,43 +146,11 @@ def status(database: Database) -> list[EmbeddingStatus]:
     return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
 
 
-def embed_missing_chunks(
-    database: Database, dependencies: Dependencies, user: UUID, progress: Callable[[int], None]
-) -> int:
-    """Embed every chunk of a user that lacks a vector, a batch at a time; return how many.
-
-    Killed anywhere and run again, it goes on with what is left. `progress` is called with the number of each batch.
-    Raises `EmbedderMismatch` if another embedder is active.
-    """
-
-    def embed(dependencies: Dependencies) -> int:
-        with database.user_transaction(user, [erasure.LOCKED_VERSION]) as tx:
-            if tx.first == [None]:  # erased meanwhile
-                return 0
-            model = embedding_models.lock_active(tx, dependencies.embedder)
-        if model is None:
-            return 0
-        return _fill_chunks(database, dependencies, user, model, progress, is_active=True)
-
-    return run_with_active_embedder(database, dependencies, user, embed)
-
-
 def _fill_chunks(
-    database: Database,
-    dependencies: Dependencies,
-    user: UUID,
-    model: UUID,
-    progress: Callable[[int], None],
-    *,
-    is_active: bool = False,
-) -> int:
-    """Embed chunks that lack a vector of the model; return how many. No transaction is open while the embedder works.
-
-    Of an active model arrays in every process are read anew after each batch. Raises `ModelChanged` if it is no longer
-    active.
-    """
-    made = after = 0
-    add = embedding_models.add_late if is_active else chunks.add_vectors
+    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
+) -> None:
+    """Embed chunks that lack a vector of the model. No transaction is open while the embedder works."""
+    after = 0
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
             [erasure_version] = tx.first
@@ -189,15 +158,13 @@ def _fill_chunks(
         vectors = _embed_chunks(dependencies, batch)
         try:
             with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
-                made += add(tx, vectors, model)
-        except ModelChanged:
-            raise
+                embedding_models.add_missing(tx, vectors, model)
         except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
             after = 0
             continue
         progress(len(batch))
         if len(batch) < BATCH:  # what comes meanwhile could be embedded for as long as somebody talks
-            return made
+            return
         after = batch[-1].number
 
 

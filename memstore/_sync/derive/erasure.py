@@ -21,7 +21,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
-from memstore._sync.store import erasure, fact_history, facts, messages, postings, queue, vector_indexes
+from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.normalization import content_words
@@ -199,7 +199,7 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
         removal.counts["term_postings"] += postings.forget(tx)
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
     facts.recompute_first_said(tx, staying)
-    for fact in fact_history.restore_orphaned(tx, actor=ACTOR) if gone else []:
+    for fact in facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
         reapply(tx, fact, actor=ACTOR)
     erasure.forget_replaced(tx, gone)
     for begin in begins:

@@ -92,11 +92,11 @@ def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         with database.user_transaction(user) as tx:
             run = postings.next_run(tx, after)
-        if not run.chunks:  # the last ones are gone
+        if not run:  # the last ones are gone
             return
         with database.user_transaction(user, async_commit=True) as tx:
-            postings.post(tx, run)
-        after = run.chunks[-1].number
+            postings.post(tx, run, after)
+        after = run[-1].number
 
 
 def _find_unindexed(database: Database, user: UUID) -> Model | None:

@@ -20,7 +20,6 @@ from uuid import UUID
 
 from memstore._compat import run_all_threads
 from memstore._sync.derive.chunks import ChunkDeriver, with_active_embedder
-from memstore._sync.derive.embedding_migration import embed_missing_chunks
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
@@ -29,7 +28,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import CallMeter, CallsLost
-from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
@@ -39,8 +38,7 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
-VECTORS = "vectors"
-REBUILDABLE = ("facts", "summaries", VECTORS)
+REBUILDABLE = ("facts", "summaries")
 # The user's version and embedders: results are saved only if both are still the same.
 USER_STATE = (erasure.VERSION, chunks.MODELS)
 
@@ -134,12 +132,9 @@ def derive(
 ) -> DeriveReport:
     """Derive pending messages; return how many rows were made, the failures, and the cost of chat models.
 
-    `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
-    chunks that lack one get it.
+    `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation.
     """
     only = only or DeriveScope()
-    if redo == VECTORS and dependencies.embedder is None:
-        raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     watermarks.reopen_ended_sessions(database, only=only.user)
     with database.admin_transaction() as tx:
         run = RunState(progress, Counter(watermarks.backlog(tx, only=only.user)))
@@ -154,10 +149,8 @@ def derive(
             call()
     else:  # at once: rules read while vectors are computed and rows are written
         run_all_threads(calls, run.stop_requested.set)
-    if redo == VECTORS:
-        _embed_missing(database, dependencies, only, run)
     run_maintenance(database, run.users, dependencies.settings)
-    kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", VECTORS, QUARANTINED)
+    kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
     usage = tuple(each for each in meter.usage.values() if each.calls)
     return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting), usage=usage)
@@ -376,6 +369,9 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             run.advance(rest, done_seq, {})
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
             recipe = results[0].recipe or recipe
+            sessions = [result.llm_session for result in results if result.llm_session]
+            invalid = [response for session in sessions for response in session.invalid_responses]
+            llm_usage.remove_invalid_responses(tx, work.conversation_id, deriver.name, but=invalid)
             counts = own.replace(tx, work.conversation_id, results, recipe)
             tx.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe
@@ -390,23 +386,6 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
     run.made.update(counts)
     run.made["redone"] += 1
     return None
-
-
-def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
-    """Embed every chunk that lacks a vector of the active embedder, user by user."""
-    for user in _iterate_users(database, only):
-        with database.user_transaction(user) as tx:
-            counts = messages.counts(tx)
-        total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]
-
-        def progress(chunks: int, total: int = total) -> None:
-            run.made[VECTORS] += chunks
-            run.progress(VECTORS, run.made[VECTORS], total)
-
-        try:
-            embed_missing_chunks(database, dependencies, user, progress)
-        except EmbedderMismatch as error:  # of this user; the others go on
-            run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
 def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **body: int) -> Event:

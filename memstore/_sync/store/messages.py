@@ -141,7 +141,7 @@ def conversations(
 
 
 def add(tx: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, notify listeners, and commit."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}
@@ -151,7 +151,7 @@ def add(tx: Transaction, messages: Sequence[Message]) -> None:
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         tx.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    tx.run_together([new, _raise_watermarks(places)])
+    tx.run_together([new, _raise_watermarks(places)], commit=True)
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -222,19 +222,6 @@ def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
     """Return the read of what a person or an assistant said just before the message of each chunk."""
     conversations, seqs = [one.conversation_id for one in found], [(one.seq or 0) - 1 for one in found]
     return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
-
-
-def newest(
-    tx: Transaction,
-    conversation: UUID,
-    *,
-    limit: int,
-    before: int = LAST,
-    role: str | None = None,
-    as_of: datetime | None = None,
-) -> list[Message]:
-    """Return the newest messages as `read_newest` does."""
-    return tx.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
 
 
 def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:

@@ -32,7 +32,7 @@ from memstore.derive.facts.reconcile import (
 )
 from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
-from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, watermarks
+from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
@@ -142,7 +142,7 @@ async def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
     columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    await fact_history.change(tx, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, **columns)
     return True
 
 
@@ -169,7 +169,7 @@ async def apply_manual_fact(
     for one in replaced:
         old = await facts.fact(tx, one.fact.id)
         assert old is not None
-        await fact_history.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
+        await facts.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
         await facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
 
 
@@ -207,7 +207,7 @@ async def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = await fact_history.settled_by_hand(tx, [one.fact.id for one in ended], fact.id) if ended else set()
+    settled = await facts.settled_by_hand(tx, [one.fact.id for one in ended], fact.id) if ended else set()
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
@@ -220,7 +220,7 @@ async def _execute(
         await _supersede(tx, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
     for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
         later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
-        await fact_history.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
+        await facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
 async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
@@ -233,22 +233,20 @@ async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, mode
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
-        await fact_history.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
+        await facts.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(tx, fact.id)
         await facts.add_sources(tx, [Source(fact.id, span) for span in new.spans])
         await facts.recompute_first_said(tx, [fact.id])
         await restore_fact_chunk(tx, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
-        await fact_history.change(tx, fact, "restored", actor=actor, state="active", valid_to=None)
+        await facts.change(tx, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
 
 
 async def _supersede(
     tx: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
-    await fact_history.change(
-        tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
-    )
+    await facts.change(tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at)
 
 
 # -- facts that come back
@@ -281,36 +279,36 @@ async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *,
     them by hand, and the same fact may supersede them again.
     """
     seen: set[UUID] = set()
-    for done in await fact_history.superseded_by(tx, fact_id, since):
+    for done in await facts.superseded_by(tx, fact_id, since):
         fact = await facts.fact(tx, done.fact_id)
-        if fact is None or fact.id in seen or not fact_history.is_as_left(done, fact):
+        if fact is None or fact.id in seen or not facts.is_as_left(done, fact):
             continue
         seen.add(fact.id)
         successor = await _find_successor(tx, fact) if done.changed.get("state") == "active" else None
-        action, other, columns = fact_history.step_back(done), fact_id, fact_history.before(done)
+        action, other, columns = facts.step_back(done), fact_id, facts.columns_before(done)
         if successor is not None:
             action, other = "superseded", successor.id
             columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        await fact_history.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
+        await facts.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
 async def _restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
     """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
-    for done in await fact_history.superseded_by(tx, new.fact.id):
+    for done in await facts.superseded_by(tx, new.fact.id):
         fact = await facts.fact(tx, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
         if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
             continue
-        if fact_history.is_as_left(done, fact):
-            await fact_history.reverse(tx, done, fact, actor=actor)
+        if facts.is_as_left(done, fact):
+            await facts.reverse(tx, done, fact, actor=actor)
 
 
 async def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo the reactivations by a retraction, of facts that were not changed since."""
-    for done in await fact_history.reactivations(tx, fact_id, retracted_at):
+    for done in await facts.reactivations(tx, fact_id, retracted_at):
         fact = await facts.fact(tx, done.fact_id)
-        if fact is not None and fact_history.is_as_left(done, fact):
-            columns, action = fact_history.before(done), fact_history.step_back(done)
-            await fact_history.change(tx, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
+        if fact is not None and facts.is_as_left(done, fact):
+            columns, action = facts.columns_before(done), facts.step_back(done)
+            await facts.change(tx, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
 
 
 class FactExtractor(Producer, Protocol):
@@ -334,18 +332,33 @@ class FactDeriver:
         self._store_level = settings.fact_instructions, settings.fact_types
         self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
 
-    async def load(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
-        """Return the next messages, and those just before them; for a model a segment, with what is known by then."""
+    async def load(
+        self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch] | None = None
+    ) -> FactBatch:
+        """Return the next messages, and those just before them; for a model a segment, with what is known by then.
+
+        With what a redo has `made` so far, known are that and facts of other conversations.
+        """
         batch = await self._load_messages(tx, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        return replace(batch, known=await facts.remembered(tx, chunks.model_id(self.dependencies.embedder), until))
+        embedder = chunks.model_id(self.dependencies.embedder)
+        if made is None:
+            return replace(batch, known=await facts.remembered(tx, embedder, until))
+        conversation, recipes = work.conversation_id, await self._recipes(tx)
+        stored = await facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
+        known = {one.fact.id: one for one in stored}
+        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
+            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
+            for ended in one.ends:
+                known.pop(ended, None)
+        return replace(batch, known=list(known.values()))
 
     async def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(tx, work, limit)
         count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
-        before = await messages.newest(tx, work.conversation_id, limit=count, before=work.done_seq + 1)
+        before = await tx.get(messages.read_newest(work.conversation_id, limit=count, before=work.done_seq + 1))
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:
             settings = self.dependencies.settings
@@ -378,21 +391,7 @@ class FactDeriver:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
         return await self._write(tx, [made], None)
 
-    async def reload(self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
-        """Return the next messages, as `load` does, with facts of other conversations, and those made so far."""
-        batch = await self._load_messages(tx, work, limit)
-        if not self.producer.uses_llm or len(batch.messages) == batch.before:
-            return batch
-        until = max(message.occurred_at for message in batch.messages)
-        embedder = chunks.model_id(self.dependencies.embedder)
-        conversation, recipes = work.conversation_id, await self._recipes(tx)
-        stored = await facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
-        known = {one.fact.id: one for one in stored}
-        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
-            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
-            for ended in one.ends:
-                known.pop(ended, None)
-        return replace(batch, known=list(known.values()))
+    reload = load
 
     async def replace(
         self, tx: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
@@ -403,9 +402,6 @@ class FactDeriver:
         a removed one had superseded are restored.
         """
         await chunks.lock_user(tx)
-        sessions = [batch.llm_session for batch in made if batch.llm_session]
-        invalid = [response for session in sessions for response in session.invalid_responses]
-        await llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
@@ -415,12 +411,12 @@ class FactDeriver:
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
         await facts.remove_unsaid(tx, sorted(less_said - staying))
-        restored = await fact_history.restore_orphaned(tx, actor=recipe)
+        restored = await facts.restore_orphaned(tx, actor=recipe)
         for one in new:
             await _restore_spared(tx, one, actor=recipe)
         counts = await self._write(tx, made, Redo(taken, await self._recipes(tx)))
         await facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
-        restored += await fact_history.restore_orphaned(tx, actor=recipe)
+        restored += await facts.restore_orphaned(tx, actor=recipe)
         for fact in restored:
             await reapply(tx, fact, actor=recipe)
         return counts

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memstore.derive.facts.normalization import word_set
 from memstore.derive.facts.rule_extractor import UNNAMED
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
+from memstore.text import word_set
 
 LIFE = f"{FORMER}life"  # the attribute of a death
 PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status

@@ -16,11 +16,12 @@ from typing import NamedTuple
 from unicodedata import category
 
 from memstore.derive.facts.entities import KIN, PARTNERS
-from memstore.derive.facts.normalization import NOT, content_words, is_denied, protects, word_set
+from memstore.derive.facts.normalization import NOT, content_words, is_denied, protects
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
+from memstore.text import word_set
 
 MIN_QUOTE_LIKENESS = 0.9  # of the letters of a quote, where it was not copied to the letter
 MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for

@@ -35,7 +35,7 @@ from memstore.models import (
     FactSpan,
     kind_of,
 )
-from memstore.store import chunks, embedding_models, fact_history, facts, messages
+from memstore.store import chunks, embedding_models, facts, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
 
@@ -125,25 +125,10 @@ def _with_slot(new: NewFact) -> NewFact:
 
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    return FactColumns.model_construct(
-        user_id=user_id,
-        id=ids.fact_id(user_id, new.subject, new.text),
-        type=new.type,
-        kind=new.kind or kind_of(new.type),
-        subject=new.subject,
-        attribute=new.attribute,
-        value=new.value,
-        text=new.text,
-        language=new.language,
-        confidence=round(new.confidence, 4),  # the database's own precision, so that an undo finds what it left
-        state=state,
-        valid_from=new.valid_from,
-        valid_to=new.valid_to,
-        importance=new.importance,
-        expires_at=new.expires_at,
-        recipe=HAND,
-        occurred_at=datetime.now(UTC),
-    )
+    own = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+    own |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    own |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
+    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **own)
 
 
 def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
@@ -178,7 +163,7 @@ async def add_fact(database: Database, dependencies: Dependencies, user_name: st
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                await fact_history.change(tx, known, "edited", actor=HAND, **columns)
+                await facts.change(tx, known, "edited", actor=HAND, **columns)
                 if was_hidden:
                     await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 await facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
@@ -220,7 +205,7 @@ async def confirm_fact(database: Database, dependencies: Dependencies, user_id: 
             fact = await _fact(tx, fact_id)
             if fact.state == QUARANTINED:
                 model = await embedding_models.lock_active(tx, dependencies.embedder)
-                await fact_history.change(tx, fact, "confirmed", actor=HAND, state="active")
+                await facts.change(tx, fact, "confirmed", actor=HAND, state="active")
                 await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 await apply_manual_fact(tx, entered, fact, model)
             else:
@@ -258,7 +243,7 @@ async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUI
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
-                done = await fact_history.change(tx, old, "edited", actor=HAND, **columns)
+                done = await facts.change(tx, old, "edited", actor=HAND, **columns)
             else:
                 done = await _replace(tx, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
@@ -275,7 +260,7 @@ async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, enter
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if await facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
-    done = await fact_history.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    done = await facts.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
     model = await embedding_models.lock_active(tx, dependencies.embedder)
     await facts.add(tx, edited.fact)
     await add_fact_chunk(tx, edited.fact, None, edited.vector, model)
@@ -297,7 +282,7 @@ async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact
         await chunks.lock_user(tx)
         fact = await _fact(tx, fact_id)
         if fact.state != "retracted":
-            done = await fact_history.change(tx, fact, "retracted", actor=HAND, state="retracted")
+            done = await facts.change(tx, fact, "retracted", actor=HAND, state="retracted")
             await reactivate_superseded(tx, fact.id, done.at)
         return fact
 
@@ -310,20 +295,20 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
     """
     async with database.user_transaction(user_id) as tx:
         await chunks.lock_user(tx)
-        done = await fact_history.of_id(tx, change_id)
+        done = await facts.change_of_id(tx, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None:
             raise Conflict(
                 f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
-        made = await fact_history.reverse(tx, done, await _fact(tx, done.fact_id), actor=HAND)
+        made = await facts.reverse(tx, done, await _fact(tx, done.fact_id), actor=HAND)
         if made.after.get("state") == QUARANTINED:
             await chunks.remove(tx, [made.fact_id])
         if done.action == "edited" and done.other_id is not None:
             edited = await _fact(tx, done.other_id)
             check_active(edited)
-            await fact_history.change(
+            await facts.change(
                 tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
             )
         if done.action == "edited":
@@ -332,12 +317,6 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
             await reactivate_superseded(tx, done.fact_id, made.at)
         await supersede_again(tx, done.fact_id, done.at, made.at)
         return made
-
-
-async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return all changes of a fact, from its addition on."""
-    async with database.user_transaction(user_id) as tx:
-        return await fact_history.life(tx, await _fact(tx, fact_id))
 
 
 async def _fact(tx: Transaction, fact_id: UUID) -> Fact:

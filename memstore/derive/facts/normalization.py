@@ -17,17 +17,11 @@ from memstore.derive.rules.pack import LANGUAGES, language_of
 from memstore.derive.rules.slots import FORMER, Modality, Slot, holds_many
 from memstore.derive.rules.utterances import Utterance
 from memstore.models import FactColumns, Role
+from memstore.text import word_set
 
 NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
-
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a list."""
-    return frozenset(text.split())
-
-
 _FILLERS = word_set(
     "a an the is are am be been being has have had do does did will would of to in at on as and it its their my"
     " his her our s i we now really very much lot currently also just still actually please way by already recently"

@@ -243,6 +243,7 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 
 
 RECIPE = "rules/13"
+DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
 LOOKBACK = 3  # messages that may be needed to understand one
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
@@ -333,7 +334,7 @@ class RuleExtractor:
         types = batch.guidelines.words
         for place in range(batch.before, len(batch.messages)):
             message = batch.messages[place]
-            if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
+            if not message.text or message.role not in self.trust.roles:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
             before = [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]]
@@ -353,22 +354,16 @@ def to_fact(
 ) -> ExtractedFact:
     """Return a fact that a message says as it can be stored."""
     slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
+    columns = {name: getattr(draft, name) for name in DRAFTED}
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.subject, draft.text),
-        type=draft.type,
-        kind=draft.kind,
-        subject=draft.subject,
         attribute=slot.attribute if slot else None,
         value=slot.value if slot else None,
-        text=draft.text,
-        language=draft.language,
-        confidence=draft.confidence,
         state="active" if trust.is_trusted(message, level) else QUARANTINED,
-        valid_from=draft.valid_from,
-        valid_to=draft.valid_to,
         recipe=recipe,
         occurred_at=message.occurred_at,
+        **columns,
     )
     speaker = message.name or UNNAMED[Role(message.role)]
     subject, owner = fact.subject.casefold(), speaker.casefold()

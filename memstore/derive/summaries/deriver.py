@@ -22,7 +22,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunking import split_segments, split_text
-from memstore.derive.chunks import find_batch_end, run_with_active_embedder
+from memstore.derive.chunks import chunk_of, find_batch_end, run_with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
 from memstore.derive.summaries.extractive import (
@@ -34,7 +34,7 @@ from memstore.derive.summaries.extractive import (
 )
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
-from memstore.models import Chunk, Message, Summary, Tier
+from memstore.models import Message, Summary
 from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
@@ -229,9 +229,6 @@ class SummaryDeriver:
         self, tx: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
         """Replace all summaries of the conversation, but those on demand."""
-        sessions = [result.llm_session for result in results if result.llm_session]
-        invalid = [response for session in sessions for response in session.invalid_responses]
-        await llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
         await chunks.remove(tx, await summaries.remove(tx, conversation))
         counts: Counter[str] = Counter()
         for result in results:
@@ -252,19 +249,7 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
     texts = [summary.text[start:stop] for summary, _, start, stop in parts]
     chunks: list[NewChunk] = []
     for (summary, index, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
-        chunk = Chunk(
-            item_id=summary.id,
-            chunk_index=index,
-            tier=Tier.SUMMARIES,
-            conversation_id=summary.conversation_id,
-            seq=summary.to_seq,
-            role=None,
-            speaker=None,
-            start=start,
-            stop=stop,
-            occurred_at=summary.occurred_until,
-        )
-        chunks.append(new_chunk(summary.user_id, chunk, text, vector))
+        chunks.append(new_chunk(summary.user_id, chunk_of(summary, index, (start, stop)), text, vector))
     return chunks
 
 
@@ -308,9 +293,9 @@ async def _summarize(
     erasure_version: UserVersion | None,
     dependencies: Dependencies,
 ) -> Summary:
-    settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
+    deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
-    if session is not None and (cap := settings.llm_daily_tokens) is not None:
+    if session is not None and (cap := dependencies.settings.llm_daily_tokens) is not None:
         async with database.admin_transaction() as tx:
             session.meter.left = await llm_usage.tokens_left(tx, cap)
     [summary] = await to_thread(lambda: list(deriver.producer.summarize([segment], session)))

@@ -3,8 +3,8 @@
 To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `rate_head`, which says how
 surely a file is of the format, and `convert`, which makes records of JSON values. List it in
 `memstore.ingest.importers`; docs/reference/importing.md has an example. Errors of the kinds in `UNEXPECTED` that
-`convert` raises are reported as an `ImportProblem`. A format that is not JSON overrides `read_file`, one that must be
-sorted first `read`.
+`convert` raises are reported as an `ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON
+overrides `read_file`, one that must be sorted first `read`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -37,6 +38,10 @@ IMPORTED = {"occurred_at": "imported"}
 UNEXPECTED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
+
+
+class OptionMissing(InvalidInput):
+    """An option that a file cannot be read without is not given, or does not fit the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +131,7 @@ class Importer:
     def read(self) -> Iterator[ImportItem]:
         """Yield what the file holds, in order.
 
-        Raises `InvalidInput` only for a file that cannot be opened, or where an option is needed and not given.
+        Raises `InvalidInput` only for a file that cannot be opened, `OptionMissing` where an option is needed.
         """
         return read_files(self.path, self.files, self.options.on_read, self.read_file, self.advice)
 
@@ -172,11 +177,19 @@ class Importer:
         """Yield the items; if reading them fails, add why, and what to do about it."""
         try:
             yield from found
+        except OptionMissing:
+            raise
         except InvalidInput as error:
             yield ImportProblem(where, f"{error}; {self.advice}")
         except UNEXPECTED as error:
             reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.advice}"
             yield ImportProblem(where, reason)
+
+    def unknown_me(self, names: Iterable[str]) -> OptionMissing:
+        """Return the error that says which of these names the option `me` may be."""
+        me, some = self.options.me, ", ".join(map(printable, islice(names, 20)))
+        why = "say who of them you are" if me is None else f"nobody in it is called {printable(me)}"
+        return OptionMissing(f"{why}; --me takes one of: {some}")
 
 
 @dataclass(slots=True)

@@ -15,10 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memstore.errors import InvalidInput
-
 from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
-from .files import OpenFile, list_names, printable, read_files
+from .files import OpenFile, list_names, read_files
 
 SPOKEN = (
     None,
@@ -121,15 +119,13 @@ class Slack(Importer):
         yield Record(conversation=channel, message=message, title=title, channel=self.name, where=where)
 
     def _find_person(self, named: str) -> str:
-        """Return the id of a name or an id; raise `InvalidInput` where nobody is called that."""
+        """Return the id of a name or an id; raise `OptionMissing` where nobody is called that."""
         for key, name in self._people.items():
             if named in (key, name):
                 return key
         if not self._people and _ID.fullmatch(named):
             return named
-        some = ", ".join(sorted(map(printable, self._people.values()))[:20])
-        some = some or "an id, for its users.json cannot be read"
-        raise InvalidInput(f"nobody in it is called {printable(named)}; --me takes one of: {some}")
+        raise self.unknown_me(sorted(self._people.values()) or ["an id, for its users.json cannot be read"])
 
     def _plain(self, text: str) -> str:
         return html.unescape(_MARKED.sub(self._visible, text))

@@ -96,13 +96,7 @@ class WhatsApp(Importer):
             raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
         me = next((name for name in speakers if _is_same(name, self.options.me)), None)
         if me is None:
-            some = ", ".join(printable(name) for name in list(speakers)[:20])
-            why = (
-                "say who of them you are"
-                if self.options.me is None
-                else f"nobody in it is called {printable(self.options.me)}"
-            )
-            raise InvalidInput(f"{why}; --me takes one of: {some}")
+            raise self.unknown_me(speakers)
         chat = _chat_name(self.path, file.name)
         for (number, header, more), one in zip(begun, spoken, strict=True):
             where = f"{file.where}, line {number}"

@@ -22,9 +22,7 @@ from memstore.server.http.dependencies import OPERATOR, USER, StoreDep, UserDep
 from memstore.server.http.errors import ERROR_RESPONSES, database_unavailable
 from memstore.server.http.middleware import disable_timeout
 
-Redo = Annotated[
-    Literal["facts", "summaries", "vectors"] | None, Query(description="make anew what another recipe made")
-]
+Redo = Annotated[Literal["facts", "summaries"] | None, Query(description="make anew what another recipe made")]
 
 derive = APIRouter(tags=["derive"])
 health = APIRouter(tags=["health"])

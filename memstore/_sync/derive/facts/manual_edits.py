@@ -17,7 +17,7 @@ from memstore._sync.derive.facts.deriver import (
     reactivate_superseded,
     supersede_again,
 )
-from memstore._sync.store import chunks, embedding_models, fact_history, facts, messages
+from memstore._sync.store import chunks, embedding_models, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
@@ -125,25 +125,10 @@ def _with_slot(new: NewFact) -> NewFact:
 
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    return FactColumns.model_construct(
-        user_id=user_id,
-        id=ids.fact_id(user_id, new.subject, new.text),
-        type=new.type,
-        kind=new.kind or kind_of(new.type),
-        subject=new.subject,
-        attribute=new.attribute,
-        value=new.value,
-        text=new.text,
-        language=new.language,
-        confidence=round(new.confidence, 4),  # the database's own precision, so that an undo finds what it left
-        state=state,
-        valid_from=new.valid_from,
-        valid_to=new.valid_to,
-        importance=new.importance,
-        expires_at=new.expires_at,
-        recipe=HAND,
-        occurred_at=datetime.now(UTC),
-    )
+    own = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+    own |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    own |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
+    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **own)
 
 
 def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
@@ -178,7 +163,7 @@ def add_fact(database: Database, dependencies: Dependencies, user_name: str, new
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                fact_history.change(tx, known, "edited", actor=HAND, **columns)
+                facts.change(tx, known, "edited", actor=HAND, **columns)
                 if was_hidden:
                     restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
@@ -220,7 +205,7 @@ def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, 
             fact = _fact(tx, fact_id)
             if fact.state == QUARANTINED:
                 model = embedding_models.lock_active(tx, dependencies.embedder)
-                fact_history.change(tx, fact, "confirmed", actor=HAND, state="active")
+                facts.change(tx, fact, "confirmed", actor=HAND, state="active")
                 restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 apply_manual_fact(tx, entered, fact, model)
             else:
@@ -258,7 +243,7 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
-                done = fact_history.change(tx, old, "edited", actor=HAND, **columns)
+                done = facts.change(tx, old, "edited", actor=HAND, **columns)
             else:
                 done = _replace(tx, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
@@ -275,7 +260,7 @@ def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: Ex
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
-    done = fact_history.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    done = facts.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
     model = embedding_models.lock_active(tx, dependencies.embedder)
     facts.add(tx, edited.fact)
     add_fact_chunk(tx, edited.fact, None, edited.vector, model)
@@ -297,7 +282,7 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
         chunks.lock_user(tx)
         fact = _fact(tx, fact_id)
         if fact.state != "retracted":
-            done = fact_history.change(tx, fact, "retracted", actor=HAND, state="retracted")
+            done = facts.change(tx, fact, "retracted", actor=HAND, state="retracted")
             reactivate_superseded(tx, fact.id, done.at)
         return fact
 
@@ -310,34 +295,26 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     """
     with database.user_transaction(user_id) as tx:
         chunks.lock_user(tx)
-        done = fact_history.of_id(tx, change_id)
+        done = facts.change_of_id(tx, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None:
             raise Conflict(
                 f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
-        made = fact_history.reverse(tx, done, _fact(tx, done.fact_id), actor=HAND)
+        made = facts.reverse(tx, done, _fact(tx, done.fact_id), actor=HAND)
         if made.after.get("state") == QUARANTINED:
             chunks.remove(tx, [made.fact_id])
         if done.action == "edited" and done.other_id is not None:
             edited = _fact(tx, done.other_id)
             check_active(edited)
-            fact_history.change(
-                tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
-            )
+            facts.change(tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted")
         if done.action == "edited":
             reactivate_superseded(tx, done.other_id or done.fact_id, made.at, since=done.at)
         elif made.action in ("retracted", QUARANTINED):
             reactivate_superseded(tx, done.fact_id, made.at)
         supersede_again(tx, done.fact_id, done.at, made.at)
         return made
-
-
-def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return all changes of a fact, from its addition on."""
-    with database.user_transaction(user_id) as tx:
-        return fact_history.life(tx, _fact(tx, fact_id))
 
 
 def _fact(tx: Transaction, fact_id: UUID) -> Fact:

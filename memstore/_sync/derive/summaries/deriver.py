@@ -21,7 +21,7 @@ from typing import Protocol
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.chunks import find_batch_end, run_with_active_embedder
+from memstore._sync.derive.chunks import chunk_of, find_batch_end, run_with_active_embedder
 from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
@@ -39,7 +39,7 @@ from memstore.derive.summaries.extractive import (
 )
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
-from memstore.models import Chunk, Message, Summary, Tier
+from memstore.models import Message, Summary
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork, StaleWork
 
@@ -227,9 +227,6 @@ class SummaryDeriver:
         self, tx: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
         """Replace all summaries of the conversation, but those on demand."""
-        sessions = [result.llm_session for result in results if result.llm_session]
-        invalid = [response for session in sessions for response in session.invalid_responses]
-        llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
         chunks.remove(tx, summaries.remove(tx, conversation))
         counts: Counter[str] = Counter()
         for result in results:
@@ -250,19 +247,7 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
     texts = [summary.text[start:stop] for summary, _, start, stop in parts]
     chunks: list[NewChunk] = []
     for (summary, index, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
-        chunk = Chunk(
-            item_id=summary.id,
-            chunk_index=index,
-            tier=Tier.SUMMARIES,
-            conversation_id=summary.conversation_id,
-            seq=summary.to_seq,
-            role=None,
-            speaker=None,
-            start=start,
-            stop=stop,
-            occurred_at=summary.occurred_until,
-        )
-        chunks.append(new_chunk(summary.user_id, chunk, text, vector))
+        chunks.append(new_chunk(summary.user_id, chunk_of(summary, index, (start, stop)), text, vector))
     return chunks
 
 
@@ -306,9 +291,9 @@ def _summarize(
     erasure_version: UserVersion | None,
     dependencies: Dependencies,
 ) -> Summary:
-    settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
+    deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
-    if session is not None and (cap := settings.llm_daily_tokens) is not None:
+    if session is not None and (cap := dependencies.settings.llm_daily_tokens) is not None:
         with database.admin_transaction() as tx:
             session.meter.left = llm_usage.tokens_left(tx, cap)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
