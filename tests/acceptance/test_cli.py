@@ -249,15 +249,6 @@ def test_a_terminal_is_shown_colours_and_progress_and_nothing_that_was_stored_is
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", imported)
 
 
-def test_a_narrow_terminal_is_shown_a_list(stored: str) -> None:
-    shown = re.sub(
-        r"\x1b\[[0-9;]*m", "", on_terminal("conversations", "-u", "alice", wide=40, MEMSTORE_DATABASE_URL=stored)
-    )
-    lines = shown.splitlines()
-    assert max(map(len, lines)) <= 40
-    assert "lisbon" in lines and "…" not in shown
-
-
 def on_terminal(*args: str, wide: int = 100, **more: str) -> str:
     """Run the script on a terminal, and give what it shows; stdout and stderr are one there."""
     import fcntl
@@ -412,20 +403,6 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run) -> None:
     assert "secret" not in told.out + told.err
 
 
-def test_instructions_that_rules_cannot_follow_are_told_of(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMSTORE_FACT_INSTRUCTIONS", "Only the project.")
-    monkeypatch.setenv("MEMSTORE_FACT_TYPES", '{"deadline": {"description": "a day", "words": ["due"]}}')
-    assert "rules, which cannot follow fact_instructions" in cli("doctor", "-d", url).out
-    with memstore.open(url) as store:
-        store.user("alice").conversation("c").add("user", "The proofs are due on Friday.")
-        store.derive()
-    assert len(cli("facts", "-u", "alice", "--type", "deadline", "-d", url, "--json").json) == 1
-    shown = cli("facts", "-u", "alice", "--type", "rumour", "-d", url)
-    assert (shown.code, "statement, deadline." in shown.err) == (2, True)
-    monkeypatch.setenv("MEMSTORE_FACT_TYPES", "deadline")
-    assert "MEMSTORE_FACT_TYPES='deadline': give JSON" in cli("stats", "-d", url).err
-
-
 def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     with memstore.open(url, settings={"embedder": "none"}) as store:
@@ -444,15 +421,6 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     assert here("recall", "brother", "-u", "alice", "--json").json[0]["text"] == "Bo is Al's brother."
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     assert "MEMSTORE_EMBEDDER" in here("doctor").out
-
-
-def test_doctor_names_models_that_are_not_there(cli: Run, stored: str) -> None:
-    for setting, model, why in (
-        ("embedder", "nobody:knows", "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': Nobody knows the provider"),
-        ("embedder", "sentence-transformers:./nowhere", "There is no folder './nowhere'"),
-    ):
-        told = cli("doctor", "-d", stored, **{setting: model})
-        assert (told.code, why in told.out) == (2, True), told.out
 
 
 # The demo

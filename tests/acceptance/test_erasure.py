@@ -293,14 +293,6 @@ def test_all_certificates_of_a_list_are_verified(place: str, cli: Run, tmp_path:
     assert (found.code, found.json) == (0, [])
 
 
-def test_an_import_says_that_what_it_leaves_out_was_erased(place: str, cli: Run, tmp_path: Path) -> None:
-    backup = tmp_path / "backup.jsonl"
-    cli("export", str(backup), "-d", place)
-    cli("erase", "user", "alice", "-y", "-d", place)
-    done = cli("import", str(backup), "-u", "alice", "-d", place)
-    assert (done.code, "erased before" in done.err) == (0, True)
-
-
 def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
     wrong_commands = (
         ("verify-erasure",),

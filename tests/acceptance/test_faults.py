@@ -33,14 +33,6 @@ from tests.working import HASHING, said
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the tests may take
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a store of the test's own, whose server is stopped in the end."""
-    yield tmp_path / "store"
-    if (tmp_path / "store" / "data").is_dir():
-        server.stop(tmp_path / "store")
-
-
 def kill_server(folder: Path) -> None:
     """Kill the server of this folder as an out-of-memory killer would, and wait until its processes are gone."""
     pid = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])

@@ -238,8 +238,6 @@ def test_a_damaged_turn_keeps_no_other_from_being_stored(
     state.mkdir()
     monkeypatch.chdir(state)
     (state / "whole.json").write_text(json.dumps({"transcript_path": str(FERRY)}))
-    (state / "history.jsonl").write_bytes(HARBOUR.read_bytes())  # not named as a session
-    (state / "other.json").write_text(json.dumps({"transcript_path": str(state / "history.jsonl")}))
     for number, damage in enumerate((b"", b"[]", b'{"transcript_path": "\\u0000"}', b'{"cwd": 3}', b"[" * 100_000)):
         (state / f"{number}.json").write_bytes(damage)
     for file in state.iterdir():
@@ -269,12 +267,6 @@ def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -
     turn.parent.chmod(0o777)
     assert "is open to others" in hook(stop, database=away).err
     assert not waiting(state)
-
-
-def test_folders_are_named_by_their_whole_path(hook: Hook) -> None:
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
-    wait_until(lambda: "--exclude ferry: give the whole path" in hook(event, "--exclude", "ferry").err)
-    wait_until(lambda: "embedded:ferry: give the whole path" in hook(event, database="embedded:ferry").err)
 
 
 def test_an_event_is_bounded_in_time_and_size() -> None:

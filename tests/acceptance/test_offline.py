@@ -71,14 +71,6 @@ print(json.dumps(found | {"attempts": attempts}))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a store of the test's own, whose server is stopped in the end."""
-    yield tmp_path / "store"
-    if (tmp_path / "store" / "data").is_dir():
-        server.stop(tmp_path / "store")
-
-
-@pytest.fixture
 def history(tmp_path: Path) -> Path:
     path = tmp_path / "history.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in LINES))

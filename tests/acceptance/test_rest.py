@@ -10,15 +10,9 @@ import httpx
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from tests.rest import HASHING, PROBLEM, asking, path, said
+from tests.rest import PROBLEM, asking, path, said
 
 PEANUTS = "I'm allergic to peanuts, and I live in Porto."
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 @pytest.fixture

@@ -23,12 +23,6 @@ from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
 SECRET = "I'm allergic to peanuts."
 
 
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
-
-
 async def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
     """Give the problem of an answer that is one, and says what to do."""
     assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text

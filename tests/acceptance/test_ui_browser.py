@@ -14,7 +14,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.server.ui.request import url_to
 from tests.browser import CHROMIUM, FLAGS
 from tests.helpers.ui_pages import NAMES, SCRIPT, hostile
-from tests.rest import HASHING, serving
+from tests.rest import serving
 
 pytestmark = [
     pytest.mark.browser,
@@ -40,12 +40,6 @@ async def browsing(base: str, **options: Any) -> AsyncIterator[Any]:
         page.on("request", lambda one: None if one.url.startswith(base) else page.met.append(one.url))
         yield page
         await browser.close()
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: AsyncMemoryStore) -> None:

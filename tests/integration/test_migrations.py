@@ -199,37 +199,6 @@ def test_a_schema_does_not_take_the_tables_of_the_next_one_on_the_path(new_datab
         assert list(store.users()) == ["alice"]
 
 
-def test_an_ordinary_owner_makes_the_app_role(
-    new_database: Make, new_role: Make, login: Make, without_app_role: None
-) -> None:
-    """CREATEROLE is enough; the extension, where it is not a trusted one, is the administrator's part."""
-    owner = new_role("createrole")
-    url = new_database(owner=owner)
-    execute(url, "create extension vector")
-    with memstore.open(login(url, owner), settings=SETTINGS) as store:
-        store.user("alice").conversation("c").add("user", "I live in Porto.")
-        assert store.derive().failed == ()
-        assert store.user("alice").recall("Porto")
-        with store._database.user_transaction(store.user("alice").id) as tx:
-            assert tx.connection.execute("select current_user").fetchone() == ("memstore_app",)
-
-
-def test_a_missing_app_role_is_the_administrators_part(
-    server_url: str, new_database: Make, new_role: Make, login: Make, without_app_role: None
-) -> None:
-    owner = new_role()
-    url = new_database(owner=owner)
-    execute(url, "create extension vector")
-    before = objects(url)
-    advice = f"As an administrator: CREATE ROLE memstore_app LOGIN; GRANT memstore_app TO {owner};"
-    with pytest.raises(DatabaseError, match=f"memstore_app is missing and {owner} may not create roles.*{advice}"):
-        memstore.open(login(url, owner), settings=SETTINGS)
-    assert objects(url) == before
-    execute(server_url, advice.partition(": ")[2])
-    migrations.prepare(login(url, owner), upgrade_old=False)
-    assert migrations.status(url).current
-
-
 def test_a_missing_extension_is_the_administrators_part(new_database: Make, new_role: Make, login: Make) -> None:
     owner = new_role()
     url = login(new_database(owner=owner), owner)

@@ -144,11 +144,6 @@ def test_me_is_either_name_in_any_case(read, me):
     assert (ann.message["name"], bob.message.get("name")) == ("Ann", None)
 
 
-def test_an_empty_file_is_said_to_be_empty(read):
-    [problem] = read("\ufeff\n \n")
-    assert "the file is empty" in problem.reason
-
-
 # --- names and ids --------------------------------------------------------------------------------------------------
 
 

@@ -125,6 +125,3 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
             children.append(child)
         assert [await_exit(child) for child in children] == [0, 0, 0]
         batches.result()
-
-
-# -- what is not as it should be

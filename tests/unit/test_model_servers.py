@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -399,25 +397,7 @@ def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedOllama
     assert ask(model).days == 3
 
 
-@pytest.mark.parametrize("told", [status(404, "404 page not found"), does.raw(b'{"models": [{"name": 1}, 2]}')])
-def test_a_server_that_tells_no_window_is_done_without(ollamas: ScriptedOllama, told: does.Behaviour) -> None:
-    ollamas.instead["/api/ps"] = told
-    ollamas.script.append(says(GOOD))
-    assert ask(model_of(ollamas)).city == "Lisbon"
-
-
 # The settings
-
-
-def test_without_the_library_its_absence_is_told() -> None:
-    code = (
-        "import sys; sys.modules['ollama'] = None\n"
-        "from memstore.errors import ProviderMissing\n"
-        "try:\n    import memstore.providers.ollama\n"
-        "except ProviderMissing as error:\n    print(error)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ".[ollama]" in result.stdout
 
 
 # What OpenAI-compatible servers differ in

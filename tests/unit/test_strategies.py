@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -226,24 +224,6 @@ def test_outcomes_say_what_failed(result: str, wanted: str) -> None:
     assert told or not result
 
 
-def test_parallel_calls_without_ids_are_paired_by_their_order() -> None:
-    calls = [{"function": {"name": name, "arguments": {"x": name}}} for name in ("first", "second")]
-    found = [
-        message(1, "user", "Go."),
-        message(2, "assistant", None, tool_calls=calls),
-        message(3, "tool", "alpha is the result. " + "noise " * 90),
-        message(4, "tool", "beta is the result. " + "noise " * 90),
-        *(message(n, "user", "More.") for n in range(5, 20)),
-    ]
-    (block,) = [
-        entry
-        for entry in compress(view_of(split_turns(found)[0], 9999, WordCounter()), [ToolCalls()]).entries
-        if isinstance(entry, Block)
-    ]
-    assert block.text.index("first(x=first)") < block.text.index("alpha") < block.text.index("second(x=second)")
-    assert block.text.index("second(x=second)") < block.text.index("beta")
-
-
 def test_a_goal_that_is_done_becomes_an_episode_and_an_open_one_does_not() -> None:
     found, _ = split_turns(asked_and_done())
     after = compress(view_of(found, 10_000, WordCounter()), [GoalBatch()])
@@ -338,12 +318,3 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
         for chosen in ([Semantic()], [SlidingWindow()])
     ]
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]
-
-
-def test_examples_in_the_page_of_strategies_are_what_there_is() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "strategies.md").read_text(encoding="utf-8")
-    for name, kind in STRATEGY_KINDS.items():
-        assert f"## `{name}`" in page
-        assert all(f"`{option.name}`" in page for option in fields(kind))
-    for example in re.findall(r"update\(strategy=(\[.*?\])\)", page, re.S):
-        assert as_json(json.loads(example))

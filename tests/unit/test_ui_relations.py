@@ -53,24 +53,6 @@ def test_a_life_has_each_value_for_as_long_as_it_held() -> None:
     assert all(one.x + one.width <= other.x for one, other in pairwise(life.values))
 
 
-def test_a_value_that_expired_says_when() -> None:
-    gone, later = datetime(2025, 6, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)
-    before = fact("Alice", "residence", "cork", year=2022, state="superseded")
-    for ends, until, holds in (
-        ([gone], gone, False),  # it expired
-        ([gone, None], None, True),  # somebody else says it too
-        ([gone, later], later, True),
-    ):
-        last = [
-            fact("Alice", "residence", "porto", year=2024, text=f"Alice lives in Porto {number}.", expires_at=end)
-            for number, end in enumerate(ends)
-        ]
-        (life,) = find_lives([before, *last])
-        assert (life.values[-1].until, life.values[-1].holds) == (until, holds)
-    ended = fact("Alice", "residence", "porto", year=2024, expires_at=later, valid_to=gone)
-    assert find_lives([before, ended])[0].values[-1].until == gone
-
-
 def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> None:
     facts = [
         fact("Alice", "partner", "tom"),
