@@ -280,7 +280,7 @@ def test_what_is_said_again_is_what_is_known(known: str, said: str, again: bool)
 
 @pytest.mark.parametrize(
     ("known", "attribute", "said", "told", "ended"),
-    [  # what is told ends with its attribute
+    [  # what is told ends with its attribute; None: not even that is believed
         ("is allergic to peanuts", "allergy/peanut", "I like tea", "likes tea; likes", False),
         ("is allergic to peanuts", "allergy/peanut", "I like peanuts", "likes peanut butter; likes", False),
         ("is allergic to peanuts", "allergy/peanut", "I'm allergic to bees", "is allergic to bees; allergy", False),
@@ -300,22 +300,22 @@ def test_what_is_said_again_is_what_is_known(known: str, said: str, again: bool)
         ("likes chess", "likes", "I am tired of chess", "is tired of chess; dislikes", True),
         ("smokes", None, "J'ai arrêté de fumer", "a arrêté de fumer;", True),
         ("flies on 3 May 2023", "plan", "I dine on 3 May 2023", "dines on 3 May 2023; plan", False),
-        ("takes zinc", "medication/zinc", "I take iron", "takes iron, no longer zinc; medication", False),
+        ("takes zinc", "medication/zinc", "I take iron", "takes iron, no longer zinc; medication", None),
         ("takes zinc", "medication/zinc", "I take iron", "swapped zinc for iron; medication", False),
         ("takes zinc", "medication/zinc", "Iron, not zinc", "swapped zinc for iron; medication/zinc", True),
-        ("is allergic to nuts", "allergy/nut", "allergic to eggs", "is allergic to eggs, not nuts; allergy", False),
+        ("is allergic to nuts", "allergy/nut", "allergic to eggs", "is allergic to eggs, not nuts; allergy", None),
         ("takes 5 mg of zinc", "dose/zinc", "I take 10 mg now", "takes 10 mg of zinc; dose/zinc", True),
     ],
 )  # fmt: skip
 def test_nothing_ends_by_what_has_nothing_to_do_with_it(
-    known: str, attribute: str | None, said: str, told: str, ended: bool
+    known: str, attribute: str | None, said: str, told: str, ended: bool | None
 ) -> None:
     """What keeps somebody from harm ends where its end was named, or where it is the same with another number."""
     one = remembered(f"Alice {known}.", attribute=attribute)
     text, _, slot = told.partition(";")
     talk = [message(1, "user", said, "Alice")]
     made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
-    assert [bool(each.ends) for each in made if not each.is_doubted] == [ended]
+    assert [bool(each.ends) for each in made if not each.is_doubted] == [ended] * (ended is not None)
 
 
 @pytest.mark.parametrize(
