@@ -21,6 +21,7 @@ Json = dict[str, Any]
 Behaviour = Callable[["Handler"], None]
 
 CHATS = ("/api/chat", "/v1/chat/completions")
+UNFINISHED = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
 DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
 
 
@@ -257,9 +258,8 @@ def streams(*pieces: str, then: Behaviour | None = None, **fields: Any) -> Behav
 
     def behave(handler: Handler) -> None:
         handler.begin_stream()
-        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
         for piece in pieces:
-            handler.line(chat(piece, **unfinished))
+            handler.line(chat(piece, **UNFINISHED))
         if then is not None:
             return then(handler)
         read = getattr(handler.server, "read", None)
@@ -319,22 +319,14 @@ def streams_for_ever(word: str, pause: float = 0) -> Behaviour:
 
     def behave(handler: Handler) -> None:
         handler.begin_stream()
-        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
         while not handler.server.closing.wait(pause):
             if handler.path == CHATS[0]:
-                handler.line(chat(word, **unfinished))
+                handler.line(chat(word, **UNFINISHED))
             else:
                 payload = b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
                 handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
 
     return behave
-
-
-def drips_headers(handler: Handler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    while not handler.server.closing.wait(0.05):
-        handler.wfile.write(b"x")
-        handler.wfile.flush()
 
 
 def resets_before_headers(handler: Handler) -> None:
@@ -344,8 +336,3 @@ def resets_before_headers(handler: Handler) -> None:
 def resets_in_the_body(handler: Handler) -> None:
     handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
     handler.reset()
-
-
-def closes_in_the_body(handler: Handler) -> None:
-    handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
-    handler.close_connection = True

@@ -69,12 +69,6 @@ def test_every_page_is_in_the_site_and_every_entry_is_a_page() -> None:
     assert sorted(named(site["nav"])) == [str(page.relative_to(ROOT / "docs")) for page in PAGES]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
-def test_every_program_is_python(page: Path) -> None:
-    for code in blocks(page, "python"):
-        compile(code, str(page), "exec", flags=0x2000)  # PyCF_ALLOW_TOP_LEVEL_AWAIT
-
-
 def test_memories_of_mem0_come_in_as_the_page_says(tmp_path: Path) -> None:
     (_, code) = blocks(ROOT / "docs" / "how-to" / "move-from-mem0.md", "python")
     (tmp_path / "alice.json").write_text(

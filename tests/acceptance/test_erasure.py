@@ -294,18 +294,8 @@ def test_all_certificates_of_a_list_are_verified(place: str, cli: Run, tmp_path:
 
 
 def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
-    wrong_commands = (
-        ("verify-erasure",),
-        ("erase", "message", "12", "-u", "alice", "-y"),
-        ("erase", "planet", "x", "-y"),
-        ("erase", "user", "alice", "-u", "bob", "-y"),
-        ("erase", "user", "alice", "bob", "-y"),
-        ("erase", "user", " ", "-y"),
-        ("erase", "conversation", "lisbon", "-y"),
-        ("erase", "fact", "xyz", "-u", "alice", "-y"),
-    )
-    for command in wrong_commands:
-        assert cli(*command, "-d", place).code == 2, command
+    for command in (("user", "alice", "-u", "bob"), ("user", "alice", "bob"), ("conversation", "lisbon")):
+        assert cli("erase", *command, "-y", "-d", place).code == 2, command
     file = tmp_path / "other.json"
     wrong = {
         json.dumps([{}]): "scope: Field required; user_id: Field required",

@@ -254,22 +254,6 @@ async def test_stats_and_rest_have_what_the_server_counted_of_each_user(
     assert f"cost {money(bob)['facts']:.4f}" in text
 
 
-def test_money_is_shown_where_a_price_is_set_alone(server: CountingOllama, cli: Run, url: str) -> None:
-    talk_for_days(url, "alice")
-    told = cli("derive", **settings_of(server, url))
-    assert "cost" not in told.out
-    talk_for_days(url, "alice", conversation="later")
-    report = cli("derive", "--json", **settings_of(server, url, facts_price="3/15")).json
-    costs = {one["deriver"]: one["cost"] for one in report["usage"]}
-    (read, written) = (sum(one[place] for one in server.counted[6:] if one[1] == "facts") for place in (2, 3))
-    assert costs == {"summaries": None, "facts": pytest.approx((3 * read + 15 * written) / 1e6)}
-    kept = cli("stats", "--json", **settings_of(server, url)).json["usage"]
-    assert {one["deriver"]: one["cost"] for one in kept} == pytest.approx(costs), "of the calls that had a price"
-    for wrong in ("3", "3/x", "-1/2", "1/2/3"):
-        refused = cli("stats", **settings_of(server, url, facts_price=wrong))
-        assert (refused.code, "MEMSTORE_FACTS_PRICE" in refused.err) == (2, True), wrong
-
-
 def test_a_plan_reckons_with_what_calls_took_here(cli: Run, url: str) -> None:
     talk_for_days(url, "alice", days=4)
     with CountingOllama(delay=0.3) as server:

@@ -248,30 +248,17 @@ async def test_without_retention_no_events_are_kept(url: str) -> None:
 
 
 BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
-WORDS = [
-    "I live in Porto.",
-    "My cat is called Miso.",
-    "I work as a baker.",
-    "I love hiking.",
-    "My sister is called Ana.",
-]
-LATER = [
-    "I am allergic to peanuts.",
-    "My dog is called Rex.",
-    "I love sailing.",
-    "My brother is called Rui.",
-    "I play the piano.",
-]
+KIN = {"lisbon": ("cat", "sister", "cousin", "uncle"), "porto": ("dog", "brother", "aunt", "niece")}
 
 
 async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
     said = []
-    for number, (name, lines) in enumerate({"lisbon": WORDS, "porto": LATER}.items()):
+    for number, (name, kin) in enumerate(KIN.items()):
         at = BEGAN + timedelta(days=300 * number)
-        told = [{"role": "user", "content": words, "occurred_at": at} for words in lines]
+        told = [{"role": "user", "content": f"My {one} is called Ana.", "occurred_at": at} for one in ("name", *kin)]
         said += await alice.conversation(name).add_many(told)
-    await bob.conversation("lisbon").add("user", WORDS[0])
+    await bob.conversation("lisbon").add("user", "My cat is called Ana.")
     await store.derive()
 
     every = await alice.facts(state=None)
