@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -27,7 +26,6 @@ from tests.command_line import Run
 
 HASHING = {"embedder": "hashing:256"}
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
-DOSE = int(os.environ.get("TEST_DOSE", "1"))
 
 
 def said(first: int, count: int, secret: str = "") -> list[dict[str, Any]]:

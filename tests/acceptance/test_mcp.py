@@ -31,7 +31,6 @@ from memstore.server.mcp.server import MemoryServer
 from tests.command_line import EMBEDDER, SCRIPT, environment, script
 from tests.rest import asking, bearer, serving
 
-ROOT = Path(__file__).parents[2]
 NAMES = {
     "search_memories",
     "add_memory",

@@ -13,13 +13,11 @@ import pytest
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.context import builder
-from memstore.ids import user_id
 from memstore.models import Message
 from memstore.store import messages
 from memstore.store.database import Read, Transaction
 from memstore.testing import HashingEmbedder
 
-ALICE = user_id("alice")
 LINES = [
     ("user", "I'm allergic to peanuts."),
     ("assistant", "Noted: no peanuts for you."),

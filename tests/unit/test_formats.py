@@ -41,7 +41,6 @@ class Own:
 
 EVERY: list[Format] = [*FORMATS.values()]
 formats = st.sampled_from([*EVERY, Own()])
-chats = [OpenAI(), Ollama(), Anthropic()]
 
 
 def composed(material: Candidates, budget: int, format: Format) -> Context:

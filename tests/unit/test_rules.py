@@ -13,9 +13,24 @@ from hypothesis import given, strategies as st
 from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from tests.by_rules import AT, read, slots, told
 
+AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
 CONSTRAINTS = Path(__file__).parent.parent / "rules" / "constraints.jsonl"
+
+
+def read(text: str, *before: str) -> list[FactDraft]:
+    """Give what is read of a text, after others that she said."""
+    return extract(Utterance(text, "user", "Alice", AT), [Utterance(one, "user", "Alice", AT) for one in before])
+
+
+def told(text: str, *before: str) -> list[str]:
+    """Give the texts of the facts."""
+    return [one.text for one in read(text, *before)]
+
+
+def slots(text: str, *before: str) -> list[tuple[str, str, str]]:
+    """Give subject, attribute and value of each slot."""
+    return [(one.subject, one.slot.attribute, one.slot.value) for one in read(text, *before) if one.slot]
 
 
 def fills(text: str, language: str) -> set[str]:
