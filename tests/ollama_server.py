@@ -26,8 +26,6 @@ DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection."""
-
     protocol_version = "HTTP/1.1"
     server: ScriptedOllama
 
@@ -152,7 +150,6 @@ class ScriptedOllama(ThreadingHTTPServer):
         return {"name": self.model, "model": self.model, "digest": self.digest}
 
     def next(self, body: Json) -> Behaviour:
-        """Give what is done about a request for an answer."""
         return self.script.popleft() if self.script else status(500, "the script has no more answers")
 
     def asked(self, *paths: str) -> list[Json]:
@@ -236,7 +233,6 @@ def chat(content: str, **fields: Any) -> Json:
 
 
 def completion(content: str, **fields: Any) -> Json:
-    """Give the same as the body of an answer of /v1/chat/completions."""
     told = chat(content, **fields)
     usage = {"prompt_tokens": told.get("prompt_eval_count"), "completion_tokens": told.get("eval_count")}
     choice = {"index": 0, "message": told.get("message"), "finish_reason": told.get("done_reason")}

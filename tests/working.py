@@ -55,7 +55,6 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
 
 @asynccontextmanager
 async def working(store: WorkingStore) -> AsyncIterator[None]:
-    """A worker in this process."""
     worker = await store.worker(2)
     running = asyncio.create_task(worker.run())
     try:
@@ -117,7 +116,6 @@ def pending(url: str) -> int:
 
 
 def number(url: str, query: str) -> int:
-    """Give the one number that a query finds."""
     with psycopg.connect(url) as connection:
         row = connection.execute(query).fetchone()
     assert row is not None

@@ -249,8 +249,6 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
 
 
 class Terminal:
-    """The chat on a terminal: what it shows so far, and what is typed."""
-
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process = process
         self._end = end

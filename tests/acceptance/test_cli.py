@@ -51,7 +51,6 @@ def of_sample(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def here(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run commands over an empty store of the test's own."""
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
     return cli
 

@@ -25,7 +25,6 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Give the blocks of a language, without their indent."""
     found = FENCE.findall(page.read_text(encoding="utf-8"))
     return [re.sub(f"^{indent}", "", code, flags=re.M) for indent, name, code in found if name == language]
 

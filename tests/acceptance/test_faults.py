@@ -406,8 +406,6 @@ def test_an_import_that_is_killed_again_and_again_takes_every_line_once(url: str
 
 
 class Broken(HashingEmbedder):
-    """Fails in some way when it is given a text that speaks of poison."""
-
     def __init__(self, fault: Callable[[Vectors], Vectors]) -> None:
         super().__init__(256)
         self.fault = fault

@@ -46,16 +46,12 @@ ENDS = 60.0  # seconds, on a busy machine
 
 
 class Answer(NamedTuple):
-    """What a tool answered: its text, and the same as data."""
-
     text: str
     data: Any
     failed: bool
 
 
 class Model:
-    """Whoever calls the tools."""
-
     def __init__(self, client: Client) -> None:
         self.client = client
 
@@ -351,7 +347,6 @@ async def test_what_an_earlier_process_left_is_derived_when_its_user_is_met(url:
 
 # Over stdio. ----------------------------------------------------------------------------------------------------------
 def postgres_of(folder: Path) -> list[str]:
-    """Give the processes of an embedded Postgres in this folder."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -387,7 +382,6 @@ async def test_a_client_starts_it_as_its_configuration_says(tmp_path: Path) -> N
 
 @contextmanager
 def spoken_to(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the program, with its streams in hand."""
     process = subprocess.Popen(
         [SCRIPT, "mcp", "-u", "alice", "-d", f"embedded:{folder}"],
         stdin=subprocess.PIPE,

@@ -142,7 +142,6 @@ class CountingOllama(ScriptedOllama):
         return behave
 
     def total(self, *users: str) -> dict[str, tuple[int, int, int]]:
-        """Give calls and tokens in and out, by deriver, of these users."""
         mine = {name: [one for one in self.counted if one[1] == name and one[0] in users] for name in DERIVERS}
         return {
             name: (len(calls), sum(each[2] for each in calls), sum(each[3] for each in calls))

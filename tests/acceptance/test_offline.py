@@ -154,7 +154,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    """Let a module look as if it were not installed."""
     find_spec = importlib.util.find_spec
 
     def found(name: str, package: str | None = None) -> ModuleSpec | None:
@@ -209,7 +208,6 @@ def test_an_embedder_that_is_not_there_is_told(
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port of this machine at which nobody listens."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]

@@ -103,7 +103,6 @@ def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
 
 
 def derive(url: str, server: RecordedModel, said: Sequence[Json], embedder: str = EMBEDDER) -> list[Fact]:
-    """Derive what was said; return the user's facts of whatever state."""
     settings = {"embedder": embedder, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
     with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW, "ollama_timeout_seconds": 3600}) as store:
         add(store, said)

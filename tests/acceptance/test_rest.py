@@ -22,7 +22,6 @@ async def client(store: AsyncMemoryStore) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def ok(client: httpx.AsyncClient, method: str, where: str, body: Any = None, **more: Any) -> Any:
-    """Give the JSON of an answer that is no error."""
     answer = await client.request(method, where, json=body, **more)
     assert answer.is_success, answer.text
     return answer.json()

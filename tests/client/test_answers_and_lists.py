@@ -39,7 +39,6 @@ async def ask(store: AsyncMemoryStore, question: str, budget: int) -> Context:
 
 
 def lines_of(context: Context) -> list[str]:
-    """Give the lines of what is remembered."""
     return [
         line
         for message in context.messages

@@ -88,7 +88,6 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
 
 
 def stored(url: str, user: str = "alice") -> dict[str, list[Any]]:
-    """Give all rows of a user as they are, times included."""
     found = {}
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
@@ -433,7 +432,6 @@ def of_kind(lines: Lines, kind: str, **columns: Any) -> dict[str, Any]:
 
 
 def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
-    """Give lines with the first one of a kind changed."""
     place = next(number for number, line in enumerate(lines) if line["kind"] == kind)
     return [*lines[:place], of_kind(lines, kind, **columns), *lines[place + 1 :]]
 

@@ -329,7 +329,6 @@ async def _given(fact: Fact) -> Fact:
 
 
 async def told_daily(store: AsyncMemoryStore, *said: str, name: str | None = None) -> AsyncUserScope:
-    """Say this, each on a day of its own, and derive."""
     for day, text in enumerate(said):
         place = store.user("alice").conversation(f"day {day}")
         await place.add("user", text, name=name, occurred_at=START + timedelta(days=day))

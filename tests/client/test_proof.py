@@ -177,12 +177,9 @@ async def test_the_receipt_of_a_viewer_does_not_say_what_it_may_not_see(store: A
 
 
 class Shouted:
-    """A format of one's own."""
-
     name = "shouted"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
-        """Give the question."""
         return RenderedPrompt(text=str((content.question or {}).get("content")).upper())
 
 

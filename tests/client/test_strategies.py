@@ -107,8 +107,6 @@ async def test_the_budget_that_is_said_to_be_needed_is_enough(store: AsyncMemory
 
 
 class Shout:
-    """A strategy of a user's own."""
-
     name = "shout"
 
     def run(self, view: ConversationView) -> ConversationView:

@@ -41,7 +41,6 @@ BUDGETS = (300, 400, 700, 1000, 2000, 5000)
 
 
 def said(count: int) -> list[dict[str, str]]:
-    """Give messages of one to seven sentences."""
     draw = random.Random(7)
     parts = [part.splitlines() for part in ENGLISH]
 

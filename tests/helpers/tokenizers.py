@@ -150,7 +150,6 @@ def as_gguf(tokenizer: Tokenizer, **told: Any) -> dict[str, Any]:
 
 
 def write(folder: Path, tokenizer: Tokenizer, template: str | None, **config: Any) -> Path:
-    """Write the files of a model into a folder, and give it."""
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     if template is not None:

@@ -139,7 +139,6 @@ def without_roles(server_url: str, template: str, request: pytest.FixtureRequest
 
 
 def as_role(url: str, name: str, password: str = "") -> str:
-    """Give the URL with another login."""
     parts = urlsplit(url)
     secret = f":{password}" if password else ""
     return parts._replace(netloc=f"{name}{secret}@{parts.netloc.rpartition('@')[2]}").geturl()
@@ -147,5 +146,4 @@ def as_role(url: str, name: str, password: str = "") -> str:
 
 @pytest.fixture(scope="session")
 def login() -> Callable[..., str]:
-    """Change the login of a URL."""
     return as_role

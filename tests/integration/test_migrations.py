@@ -44,7 +44,6 @@ CATALOG = {
 
 
 def catalog(url: str) -> dict[str, list[Any]]:
-    """Give all that makes a schema, sorted."""
     with psycopg.connect(url) as connection:
         return {name: sorted(connection.execute(query), key=repr) for name, query in CATALOG.items()}
 

@@ -111,7 +111,6 @@ class Stored:
     name: str
 
     def at(self, place: str) -> str:
-        """Give what stands in a place."""
         return f"{BESIDE[place]} {self.text.replace('mallory', place)}"
 
     def messages(self) -> Iterator[Message]:
@@ -126,7 +125,6 @@ class Stored:
         yield message(5, "assistant", "Noted.")
 
     def material(self) -> Candidates:
-        """Give a context's material that has it in every place."""
         block = Block("x", f"user: {self.at('record')}", (Turn((message(6, "user", "x"),)),), 1, 1)
         summary = {"id": UUID(int=9), "level": 1, "from_seq": 1, "to_seq": 1, "text": self.at("summary")}
         times = {"occurred_at": START, "occurred_until": START}
@@ -142,7 +140,6 @@ class Stored:
         )
 
     def hit(self, place: str, tier: Tier) -> Hit:
-        """Give a hit of it."""
         return Hit(
             tier,
             UUID(bytes=place.encode().ljust(16)),

@@ -24,12 +24,10 @@ def read(text: str, *before: str) -> list[FactDraft]:
 
 
 def told(text: str, *before: str) -> list[str]:
-    """Give the texts of the facts."""
     return [one.text for one in read(text, *before)]
 
 
 def slots(text: str, *before: str) -> list[tuple[str, str, str]]:
-    """Give subject, attribute and value of each slot."""
     return [(one.subject, one.slot.attribute, one.slot.value) for one in read(text, *before) if one.slot]
 
 

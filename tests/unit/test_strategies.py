@@ -109,7 +109,6 @@ def check_places(view: ConversationView, after: ConversationView) -> None:
 
 
 def check_floor(view: ConversationView, after: ConversationView) -> None:
-    """What is protected stays as it is."""
     kept = [entry for entry in after.entries if isinstance(entry, Turn)]
     newest = list(view.entries[-PROTECTED:])
     assert kept[len(kept) - len(newest) :] == newest
