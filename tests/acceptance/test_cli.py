@@ -137,18 +137,6 @@ def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
         assert of_sample("recall", "x", *wrong).code == 2, wrong
 
 
-def test_a_viewer_gets_what_it_may_see(here: Run, url: str) -> None:
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        room = store.user("lea").conversation("room")
-        room.add("user", "@carol The ladder is in the cellar.", name="dan")
-        room.add("user", "Where is the ladder?", name="bob")
-        store.derive()
-    place = ("-u", "lea", "-c", "room", "-b", "400")
-    for viewer, sees in (("carol", True), ("bob", False)):
-        assert ("cellar" in here("recall", "ladder", "-u", "lea", "--viewer", viewer).out) == sees
-        assert ("cellar" in here("context", "The ladder?", *place, "--viewer", viewer).out) == sees
-
-
 def test_on_a_pipe_a_row_is_a_line_with_tabs(of_sample: Run) -> None:
     for command, row in {
         ("recall", "fish", "-u", "alice"): r"[\d.]+\t\w+\t\d{4}-\d\d-\d\d\t\w*\t.+",

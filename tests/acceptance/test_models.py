@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,6 @@ from typing import Any
 import pytest
 
 import memstore
-from memstore.cli import output
 from memstore.models import CallProgress
 from memstore.providers import ChatMessage
 from tests.command_line import EMBEDDER, Run, script
@@ -113,7 +111,6 @@ async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url:
 
 DERIVERS = ("summaries", "facts")
 PRICES = {"summary_price": "1/10", "facts_price": "0.25/2"}
-CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 class CountingOllama(ScriptedOllama):
@@ -186,21 +183,6 @@ def money(total: dict[str, tuple[int, int, int]]) -> dict[str, float]:
 
 
 # -- while they run
-
-
-def test_without_a_terminal_there_are_lines_and_stdout_is_json(
-    cli: Run, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    talk_for_days(url, "alice", days=2)
-    monkeypatch.setattr(output, "LINE_SECONDS", 0.4)
-    with CountingOllama(delay=2.3) as server:
-        derived = cli("derive", "--json", **settings_of(server, url, summary_model="none"))
-    assert by_deriver(derived.json["usage"]) == {"facts": server.total("alice")["facts"]}
-    lines = [line for line in derived.err.splitlines() if line.startswith("facts: ")]
-    assert 3 <= len(lines) <= 14, derived.err
-    assert any("asking ollama:qwen3:4b; asked 00:01 ago" in line for line in lines)
-    assert any("1 call of ollama:qwen3:4b: 1,000 tokens in, 30 out" in line for line in lines)
-    assert not CONTROL.search(derived.err)
 
 
 def test_each_call_is_told_as_it_begins_and_as_it_ends(server: CountingOllama, url: str) -> None:

@@ -19,7 +19,6 @@ from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-PLACES = ("Porto", "Lisbon", "Leeds", "Rome")
 TEXTS = [
     "I live in Porto.",
     "I'm allergic to peanuts.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -133,13 +132,6 @@ def test_scores_are_the_library_s_own_before_they_are_squeezed(reranker: CrossEn
     assert np.allclose(scores, expected, rtol=1e-3)
     assert np.ptp(scores) > 1.5  # a sigmoid's are within 1
     assert not np.allclose(scores, reranker.scores("Who paints?", TEXTS), rtol=1e-2)
-
-
-def test_threads_take_turns(reranker: CrossEncoderReranker) -> None:
-    expected = reranker.scores(QUESTION, TEXTS)
-    with ThreadPoolExecutor(4) as pool:
-        for scores in pool.map(lambda _: reranker.scores(QUESTION, TEXTS), range(6)):
-            assert np.array_equal(scores, expected)
 
 
 def test_a_model_with_several_scores_is_no_reranker(tmp_path: Path) -> None:

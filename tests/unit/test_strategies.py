@@ -204,28 +204,6 @@ def test_a_record_of_a_call_is_never_written_again() -> None:
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize(
-    ("result", "wanted"),
-    [
-        ('{"error": {"code": "E4091", "message": "card declined"}, "log": "' + "x " * 300 + '"}', "E4091"),
-        ("\n".join(["start", *(f"step {n} done" for n in range(90)), "ValueError: total is 7"]), "failed: "),
-        ("\n".join(["start", *(f"step {n} done" for n in range(90)), "ValueError: total is 7"]), "total is 7"),
-        ("", "no output"),
-    ],
-)
-def test_outcomes_say_what_failed(result: str, wanted: str) -> None:
-    found = [
-        message(1, "user", "Pay."),
-        message(2, "assistant", "I try the card. " + "Slowly. " * 40, tool_calls=[call(1)]),
-        message(3, "tool", result, tool_call_id="call_1"),
-        *(message(n, "user", "More.") for n in range(4, 20)),
-    ]
-    made = compress(view_of(split_turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=10, most=20)]).entries
-    told = [entry.text for entry in made if isinstance(entry, Block)]
-    assert not told or wanted in told[0]
-    assert told or not result
-
-
 def test_a_goal_that_is_done_becomes_an_episode_and_an_open_one_does_not() -> None:
     found, _ = split_turns(asked_and_done())
     after = compress(view_of(found, 10_000, WordCounter()), [GoalBatch()])
