@@ -122,17 +122,19 @@ def number(url: str, query: str) -> int:
     return int(row[0])
 
 
-def wait_until_derived(url: str, seconds: float = 90) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     last = time.monotonic() + seconds
-    while left := pending(url):
-        assert time.monotonic() < last, f"{left} messages are still pending"
+    while not condition():
+        assert time.monotonic() < last
         time.sleep(0.1)
+
+
+def wait_until_derived(url: str, seconds: float = 90) -> None:
+    wait_until(lambda: not pending(url), seconds)
 
 
 def wait_until_idle(url: str, seconds: float = 90) -> None:
     """Wait until no job is left either: one of a conversation that another job has derived meanwhile has its turn."""
     wait_until_derived(url, seconds)
-    last = time.monotonic() + 30
-    while left := number(url, "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"):
-        assert time.monotonic() < last, f"{left} jobs are left"
-        time.sleep(0.1)
+    left = "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"
+    wait_until(lambda: not number(url, left), 30)

@@ -19,6 +19,7 @@ import pytest
 import memstore
 from memstore.server import hook as service
 from tests.command_line import EMBEDDER, Ended, environment
+from tests.working import wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 (FERRY,) = (DATA / "claude-code").rglob("6f1c2a9e-*.jsonl")
@@ -72,13 +73,6 @@ def prompt(hook: Hook, session: str, says: str, *arguments: str) -> str:
         assert time.monotonic() < end, ended.err
         time.sleep(0.2)
     return ended.json["hookSpecificOutput"]["additionalContext"] if ended.out else ""
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def waiting(state: Path) -> list[Path]:

@@ -38,6 +38,7 @@ from memstore.strategies.buffers import (
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
 from tests.unit.strategies import START, call, conversations, message, summaries
+from tests.unit.test_compose import check_pairs
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
@@ -279,14 +280,7 @@ def test_the_budget_holds_and_the_receipt_says_which_strategy_took_what(
     names = {one.name for one in chosen}
     assert all(one.note.partition(":")[0] in names for one in blocks)
     assert bool(blocks) == any(str(one["content"]).startswith("<record>") for one in context.messages)
-    expected: list[object] = []
-    for one in context.messages:
-        if one["role"] == "tool":
-            expected.remove(one["tool_call_id"])
-        else:
-            assert expected == []
-            expected = [made["id"] for made in one.get("tool_calls", [])]
-    assert expected == []
+    check_pairs(context)
 
 
 def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
