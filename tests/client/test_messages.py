@@ -13,7 +13,6 @@ from memstore import Conflict, DatabaseError, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
-EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
 DEEP: dict[str, object] = {}
 for _ in range(900):
     DEEP = {"deeper": DEEP}
@@ -98,15 +97,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"role": "user", "content": "hi", "metadata": {"k": float("nan")}}, "must be JSON"),
     ({"role": "user", "content": "x" * 4_000_001}, "it holds 4,000,001 bytes and a message may have 4,000,000"),
     ({"role": "user", "content": "hi", "occurred_at": datetime(2024, 1, 1)}, "occurred_at.*with its zone"),
-    ({"role": "user", "content": 7}, "content"),
     ({"role": "user"}, "neither content nor tool_calls"),
     ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
-    ({"role": "user", "content": "hi", "external_id": 5}, "external_id"),
     ({"role": "user", "content": "hi", "name": "N" * 201}, "name: .*200"),
-    ({"role": "user", "content": "hi", "tags": ["x" * 201]}, "tags"),
     ({"role": "user", "content": [{"type": [1], "text": "\0"}]}, "content holds a NUL"),
-    ({"role": "user", "content": "hi", "occurred_at": -62135596801}, "give a datetime"),
-    ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
     ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
     ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
     ({"role": "user", "content": "hi", "user": "bob"}, "message 2: it is of the user 'bob' and was given to 'alice'"),

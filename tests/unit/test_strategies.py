@@ -250,10 +250,8 @@ def test_lists_of_strategies_as_json_and_back() -> None:
     ("given", "told"),
     [
         ("zip", "known are goal_batch, hierarchical, semantic"),
-        ({"older_than": 3}, "known are"),
         ({"strategy": "tool_calls", "age": 3}, "has no option age; it has older_than"),
         ({"strategy": "tool_calls", "older_than": 0}, "older_than=0: give a whole number from 1"),
-        ({"strategy": "tool_calls", "older_than": True}, "older_than=True"),
         ({"strategy": "summary_buffer", "target": 0.9}, "each must be above the next"),
         ({"strategy": "semantic", "share": 1.5}, "give a share"),
         (7, "is no strategy"),
