@@ -135,6 +135,15 @@ def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingOll
     assert "--reserve" in given.err
 
 
+def test_a_larger_budget_is_a_larger_window_and_the_models_own_is_the_end_of_it(
+    chat: Run, server: ReadingOllama
+) -> None:
+    server.trained, server.allotted = 3000, 4096
+    assert chat("--budget", "4096", "--json", lines="Hello?\n").json["window"] == 3000
+    assert server.read[-1].num_ctx == 4096
+    assert {body["options"]["num_ctx"] for body in server.asked()} == {4096}
+
+
 def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOllama) -> None:
     server.script.append(streams("Noted."))
     lines = "/why\nI'm allergic to peanuts.\n/facts\n/why\n/recall peanuts\n/recall\n/nonsense\n/help\n/quit\nno"

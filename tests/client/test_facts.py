@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -298,7 +298,8 @@ async def test_nobody_may_touch_what_is_not_theirs(store: AsyncMemoryStore) -> N
         await alice.edit_fact(fact, state="active")
     with pytest.raises(InvalidInput, match="confidence"):
         await alice.add_fact("x", type="identity", confidence=2)
-    wrong: dict[str, Any] = {"attribute": "a" * 301, "subject": "s" * 301, "value": "v" * 2001}
+    early = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
+    wrong = {"attribute": "a" * 301, "subject": "s" * 301, "value": "v" * 2001, "valid_from": early}
     for name, value in wrong.items():
         with pytest.raises(InvalidInput, match=name):
             await alice.add_fact(**{"text": "x", "type": "identity", name: value})

@@ -13,6 +13,7 @@ from memstore import Conflict, DatabaseError, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
+EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
 DEEP: dict[str, object] = {}
 for _ in range(900):
     DEEP = {"deeper": DEEP}
@@ -101,6 +102,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
     ({"role": "user", "content": "hi", "name": "N" * 201}, "name: .*200"),
     ({"role": "user", "content": [{"type": [1], "text": "\0"}]}, "content holds a NUL"),
+    ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
     ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
     ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
     ({"role": "user", "content": "hi", "user": "bob"}, "message 2: it is of the user 'bob' and was given to 'alice'"),

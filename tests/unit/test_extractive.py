@@ -61,7 +61,7 @@ def work(calls: int, lines: int = 60) -> list[Message]:
 @pytest.mark.parametrize("calls", [1, 3])
 def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
     text = abridge(extract_lines(work(calls)), 180, COUNTER)
-    assert text.count("run_tests(path=tests/unit_") == calls
+    assert text.count("run_tests(path=tests/unit_") == text.count(") failed: ") == calls
     assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
     assert parse_lines([summary(text)]) == [line for line in extract_lines(work(calls)) if line.text in text]
 
@@ -70,6 +70,13 @@ def test_what_tools_did_comes_after_all_that_was_said() -> None:
     said = [message(90 + n, "user", f"Module {n} of the harbour is {n} years old.", "Ann") for n in range(9)]
     text = abridge(extract_lines([*work(3), *said]), 110, COUNTER)
     assert all(f"Module {n} of the harbour" in text for n in range(9))
+
+
+def test_results_without_ids_are_those_of_the_calls_in_their_order() -> None:
+    calls = [{"function": {"name": name, "arguments": {"x": name}}} for name in ("first", "second")]
+    said = [message(1, "assistant", None, tool_calls=calls), message(2, "tool", "alpha"), message(3, "tool", "beta")]
+    found = [str(line) for line in extract_lines(said)]
+    assert found == ["Tool: first(x=first) gave: alpha.", "Tool: second(x=second) gave: beta."]
 
 
 def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:

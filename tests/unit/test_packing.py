@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -126,3 +127,22 @@ def test_facts_stand_in_place_of_messages_that_do_not_fit_where_several_things_a
     assert told
     assert not whole & told  # a fact says nothing beside its message
     assert whole | told == {hit.id for hit in hits}
+
+
+def test_what_a_hit_leans_on_comes_and_goes_with_it() -> None:
+    question = "Shall we insulate the attic?"
+    asked, answered = (
+        Hit(Tier.MESSAGES, UUID(int=number), text, 0.5, {}, (UUID(int=number),), START)
+        for number, text in ((1, f"Hello Ben! {question}"), (2, "No, this is not necessary."))
+    )
+    factory = ItemFactory(WordCounter())
+    answer, whole = factory.hits([answered, asked], {answered.id: replace(asked, text=question, start=11)})
+    selection = Selection()
+    selection.add(answer)
+    assert [item.text for item in selection.chosen["hits"]] == [question, answered.text]
+    selection.add(whole)  # has it
+    assert [item.text for item in selection.chosen["hits"]] == [answered.text, asked.text]
+    selection.remove(whole)
+    assert [item.text for item in selection.chosen["hits"]] == [question, answered.text]
+    assert selection.drop()
+    assert (selection.chosen["hits"], selection.tokens) == ([], 0)

@@ -229,6 +229,14 @@ def test_bm25_agrees_with_its_formula_by_hand() -> None:
     assert around.argmax() == 0, "they have no neighbours, being of two roles"
 
 
+def test_a_question_counts_less_where_a_person_answers_it_at_once_and_by_its_length() -> None:
+    asks = {7: 1}
+    said = [Given(1, asks), Given(2), Given(3, asks, role=Role.ASSISTANT), Given(4, asks)]
+    said += [Given(5, role=Role.ASSISTANT), Given(6, asks, characters=2400), Given(7)]
+    assert signals.question(arrays(said), 7).tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
+    assert not signals.question(arrays(said), 8).any()
+
+
 @pytest.mark.parametrize(
     ("query", "speaker"),
     [

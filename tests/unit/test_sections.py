@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.context.items import Candidates, merge_sections
+from memstore.context.items import Candidates, allowances, merge_sections
 from memstore.context.layout import compose
 from memstore.context.request import read_sections
 from memstore.models import Hit, Tier
@@ -65,6 +65,17 @@ def test_sections_go_through_json_and_back() -> None:
     for off in Section("hits", maximum=0), Section("hits", maximum=0.0), Section("hits", weight=0):
         assert read_sections([off.as_dict()]) == (off,)
     assert Section("hits").as_dict() == {"name": "hits"}
+
+
+def test_shares_are_of_the_room_and_never_more_than_it() -> None:
+    plan = allowances([Section("calendar", text="x"), Section("hits", minimum=0.4)], 1000)
+    assert sum(one.share for one in plan.values()) <= 1000
+    assert plan["hits"].share >= plan["hits"].minimum == 400
+    assert allowances([], 100)["hits"].share == 45
+    assert allowances([], 8000)["hits"].share < 1600  # the more room, the smaller a part of it answers to the question
+    for name in ("facts", "recent", "summaries"):
+        shares = [allowances([], room)[name].share for room in (*range(0, 12_000, 7), 32_000, 128_000)]
+        assert shares == sorted(shares)
 
 
 def test_a_maximum_holds_and_others_use_what_it_leaves() -> None:

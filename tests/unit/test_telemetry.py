@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 
 import pytest
 
+from memstore.telemetry import EXTRA_FIELDS, JsonFormatter
 from tests.conftest import Databases
 
 SECRET = "Quollstreet"
@@ -86,6 +88,19 @@ def test_each_number_is_a_metric(told: tuple[str, str]) -> None:
     assert metrics["memstore.add.messages"][0]["sum"] == 1
     assert metrics["memstore.context.tokens"][0]["sum"] <= 500
     assert metrics["memstore.recall.hits"][0]["count"] == 3
+
+
+def test_a_record_as_json_has_its_fields_and_of_an_error_no_message() -> None:
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        error = sys.exc_info()
+    given = {"msg": "it failed: %d", "args": (3,), "exc_info": error, EXTRA_FIELDS: {"status": 500}}
+    line = JsonFormatter().format(logging.makeLogRecord(given))
+    found = json.loads(line)
+    assert (found["message"], found["status"], found["error"]) == ("it failed: 3", 500, "ValueError")
+    assert "test_telemetry" in found["raised"][0]
+    assert SECRET not in line
 
 
 def test_nothing_that_was_said_or_is_a_name_is_told(told: tuple[str, str]) -> None:
