@@ -15,8 +15,6 @@ EMBEDDER = "hashing:256"
 
 
 class Ended(NamedTuple):
-    """How a command ended, and what it printed."""
-
     code: int
     out: str
     err: str
@@ -30,7 +28,6 @@ Run = Callable[..., Ended]
 
 
 def variables(settings: dict[str, str]) -> dict[str, str]:
-    """Give settings as variables of the environment."""
     return {f"MEMSTORE_{name.upper()}": value for name, value in settings.items()}
 
 
@@ -42,7 +39,6 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def script(*args: str, **settings: str) -> Ended:
-    """Run the installed console script with these settings."""
     env = environment(**variables(settings))
     ran = subprocess.run([SCRIPT, *args], env=env, capture_output=True, text=True, timeout=120)
     return Ended(ran.returncode, ran.stdout, ran.stderr)

@@ -223,13 +223,11 @@ end $$
 
 
 def with_database(url: str, name: str) -> str:
-    """Give the URL of another database of the same server."""
     place, _, options = url.partition("?")
     return f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
 
 
 def is_citus(server_url: str) -> bool:
-    """Return whether a server is the coordinator of a Citus."""
     return len(nodes(server_url)) > 1
 
 

@@ -60,20 +60,16 @@ class Step(NamedTuple):
 
     @property
     def skipped(self) -> bool:
-        """Whether it is not run here."""
         return bool(self.excuse) and (self.unless is None or find_spec(self.unless) is None)
 
 
 class Page(NamedTuple):
-    """What a page has that can be run."""
-
     steps: list[Step]
     with_ollama: bool
     elsewhere: str
 
     @property
     def runs(self) -> bool:
-        """Whether any block of it is run here."""
         return not self.elsewhere and any(one.shown and not one.skipped for one in self.steps)
 
 

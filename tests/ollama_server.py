@@ -21,12 +21,11 @@ Json = dict[str, Any]
 Behaviour = Callable[["Handler"], None]
 
 CHATS = ("/api/chat", "/v1/chat/completions")
+UNFINISHED = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
 DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection."""
-
     protocol_version = "HTTP/1.1"
     server: ScriptedOllama
 
@@ -151,7 +150,6 @@ class ScriptedOllama(ThreadingHTTPServer):
         return {"name": self.model, "model": self.model, "digest": self.digest}
 
     def next(self, body: Json) -> Behaviour:
-        """Give what is done about a request for an answer."""
         return self.script.popleft() if self.script else status(500, "the script has no more answers")
 
     def asked(self, *paths: str) -> list[Json]:
@@ -235,7 +233,6 @@ def chat(content: str, **fields: Any) -> Json:
 
 
 def completion(content: str, **fields: Any) -> Json:
-    """Give the same as the body of an answer of /v1/chat/completions."""
     told = chat(content, **fields)
     usage = {"prompt_tokens": told.get("prompt_eval_count"), "completion_tokens": told.get("eval_count")}
     choice = {"index": 0, "message": told.get("message"), "finish_reason": told.get("done_reason")}
@@ -257,9 +254,8 @@ def streams(*pieces: str, then: Behaviour | None = None, **fields: Any) -> Behav
 
     def behave(handler: Handler) -> None:
         handler.begin_stream()
-        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
         for piece in pieces:
-            handler.line(chat(piece, **unfinished))
+            handler.line(chat(piece, **UNFINISHED))
         if then is not None:
             return then(handler)
         read = getattr(handler.server, "read", None)
@@ -319,22 +315,14 @@ def streams_for_ever(word: str) -> Behaviour:
 
     def behave(handler: Handler) -> None:
         handler.begin_stream()
-        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
         while not handler.server.closing.is_set():
             if handler.path == CHATS[0]:
-                handler.line(chat(word, **unfinished))
+                handler.line(chat(word, **UNFINISHED))
             else:
                 payload = b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
                 handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
 
     return behave
-
-
-def drips_headers(handler: Handler) -> None:
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
-    while not handler.server.closing.wait(0.05):
-        handler.wfile.write(b"x")
-        handler.wfile.flush()
 
 
 def resets_before_headers(handler: Handler) -> None:
@@ -344,8 +332,3 @@ def resets_before_headers(handler: Handler) -> None:
 def resets_in_the_body(handler: Handler) -> None:
     handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
     handler.reset()
-
-
-def closes_in_the_body(handler: Handler) -> None:
-    handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
-    handler.close_connection = True

@@ -18,12 +18,10 @@ _numbers = count(1)
 
 
 def words(*texts: str | None) -> set[str]:
-    """Give the words of texts that tell where they come from."""
     return {word.lower() for text in texts for word in WORD.findall(text or "")}
 
 
 def new_word() -> str:
-    """Give a word that nobody has said."""
     number, letters = next(_numbers), ""
     for _ in range(6):
         number, letter = divmod(number, 26)
@@ -69,7 +67,6 @@ class Room:
     cleared: int = 0
 
     def known(self, external_id: str | None) -> Said | None:
-        """Give the message of this external id."""
         return next((one for one in self.said if external_id and one.draft.external_id == external_id), None)
 
 
@@ -159,11 +156,9 @@ class Person:
         self.erasures += 1
 
     def live(self) -> dict[UUID | None, Said]:
-        """Give the messages that there are, by id."""
         return {one.id: one for room in self.rooms.values() for one in room.said}
 
     def words(self) -> set[str]:
-        """Give every word that may come back."""
         return words(*(one.draft.content for one in self.live().values())) | set(self.entered)
 
     @staticmethod

@@ -28,7 +28,6 @@ def bearer(secret: str | None) -> dict[str, str]:
 
 
 def said(*texts: str) -> dict[str, Any]:
-    """Give a body of messages."""
     return {"messages": [{"role": "user", "content": text} for text in texts]}
 
 
@@ -51,7 +50,6 @@ async def asking(
 
 @asynccontextmanager
 async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, GracefulServer]]:
-    """Give a client of a server on a free port, and the server."""
     app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **options)
     with socket.create_server(("127.0.0.1", 0)) as bound:
         server = GracefulServer(uvicorn_config(app, store.settings))

@@ -55,7 +55,6 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
 
 @asynccontextmanager
 async def working(store: WorkingStore) -> AsyncIterator[None]:
-    """A worker in this process."""
     worker = await store.worker(2)
     running = asyncio.create_task(worker.run())
     try:
@@ -117,24 +116,25 @@ def pending(url: str) -> int:
 
 
 def number(url: str, query: str) -> int:
-    """Give the one number that a query finds."""
     with psycopg.connect(url) as connection:
         row = connection.execute(query).fetchone()
     assert row is not None
     return int(row[0])
 
 
-def wait_until_derived(url: str, seconds: float = 90) -> None:
+def wait_until(condition: Callable[[], object], seconds: float = 60) -> None:
     last = time.monotonic() + seconds
-    while left := pending(url):
-        assert time.monotonic() < last, f"{left} messages are still pending"
+    while not condition():
+        assert time.monotonic() < last
         time.sleep(0.1)
+
+
+def wait_until_derived(url: str, seconds: float = 90) -> None:
+    wait_until(lambda: not pending(url), seconds)
 
 
 def wait_until_idle(url: str, seconds: float = 90) -> None:
     """Wait until no job is left either: one of a conversation that another job has derived meanwhile has its turn."""
     wait_until_derived(url, seconds)
-    last = time.monotonic() + 30
-    while left := number(url, "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"):
-        assert time.monotonic() < last, f"{left} jobs are left"
-        time.sleep(0.1)
+    left = "select count(*) from procrastinate_jobs where status in ('todo', 'doing')"
+    wait_until(lambda: not number(url, left), 30)

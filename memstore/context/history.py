@@ -90,7 +90,7 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
     as_of = request.as_of
     page, every, ranked, version = tx.first[-4:]
     if resolved.strategies:
-        page = await messages.newest(tx, conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of)
+        page = await tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:
         said = await _newest_for_budget(tx, page, resolved)

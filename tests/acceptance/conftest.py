@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from memstore.cli import app
 from memstore.cli.session import run_command
+from memstore.client.store import AsyncMemoryStore
+from memstore.store.embedded import server
 from tests.command_line import EMBEDDER, Ended, Run, variables
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": EMBEDDER}) as store:
+        yield store
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for a store of the test's own, whose server is stopped in the end."""
+    yield tmp_path / "store"
+    if (tmp_path / "store" / "data").is_dir():
+        server.stop(tmp_path / "store")
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from memstore.providers import load_counter
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -31,27 +29,6 @@ def test_budgets_are_kept_by_the_count_of_an_independent_measure(tmp_path: Path)
     wanted = {"cases": 8, "over": 0, "broken_pairs": 0, "without_question": 0, "refused": 2, "crashed": 0}
     assert {name: told[name] for name in wanted} == wanted
     assert told["refused_though_it_fits"] == 0
-
-
-def test_budgets_are_measured_by_the_published_rule_and_every_broken_pair_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(BENCHMARKS / "peers")
-    import conversations
-    import environments
-    import measure
-
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(environments.vocabularies(tmp_path)))
-    ours = load_counter("tiktoken:o200k_base")
-    for kind in conversations.KINDS:
-        messages = conversations.drawn(kind, 500, 1).messages
-        assert measure.chat_tokens(messages) == ours.count_messages(messages)
-    messages = conversations.drawn("tools, answer awaited", 500, 1).messages
-    calling = next(n for n, one in enumerate(messages) if "tool_calls" in one)
-    assert measure.broken_pairs(messages) == 0
-    assert measure.broken_pairs(messages[:-1]) == 1
-    assert measure.broken_pairs(messages[:calling] + messages[calling + 1 :]) == len(messages[calling]["tool_calls"])
-    assert measure.broken_pairs(messages[: calling + 1]) == len(messages[calling]["tool_calls"])
 
 
 def test_the_recorded_answers_give_the_table_of_the_docs() -> None:

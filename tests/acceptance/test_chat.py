@@ -241,25 +241,16 @@ def test_a_derivation_that_fails_breaks_nothing(
     assert told.err.count("not derived: no more memory") == 1
 
 
+@pytest.mark.parametrize("more", [350, 500])
 def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
-    chat: Run, url: str, server: ReadingOllama
+    chat: Run, url: str, server: ReadingOllama, more: int
 ) -> None:
-    """The server reads a preamble that rendering does not show: only its own count tells."""
+    """Its own count tells, or that it refused the prompt, which nobody counts where it is longer than the window."""
     talk_long(url)
-    server.tokens = lambda prompt: tokens(prompt) + 350
+    server.tokens = lambda prompt: tokens(prompt) + more
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
-    assert told.err.count("the server counted 350 tokens more than") == 1
-    assert [read.fits for read in server.read] == [False, True, True]
-
-
-def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
-    chat: Run, url: str, server: ReadingOllama
-) -> None:
-    """Nobody counts a prompt that is longer than the window: that it was refused tells how much it is, at least."""
-    talk_long(url)
-    server.tokens = lambda prompt: tokens(prompt) + 500
-    told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
-    assert server.read[0].tokens > server.read[0].num_ctx, told.err
+    assert (server.read[0].tokens > NUM_CTX) == (more == 500), told.err
+    assert told.err.count("the server counted 350 tokens more than") == (more == 350)
     assert [read.fits for read in server.read] == [False, True, True]
 
 
@@ -267,8 +258,6 @@ def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
 
 
 class Terminal:
-    """The chat on a terminal: what it shows so far, and what is typed."""
-
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process = process
         self._end = end

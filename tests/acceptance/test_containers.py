@@ -40,7 +40,6 @@ SECRETS = {"OWNER_PASSWORD": "o'wner", "SERVER_PASSWORD": 'ser"ver', "POSTGRES_P
 
 
 def instruction(name: str) -> str:
-    """Give what an instruction of the image that runs says."""
     (found,) = re.findall(rf"^{name} (.+)$", DOCKERFILE, re.MULTILINE)
     return str(found)
 
@@ -60,7 +59,6 @@ def variables(service: dict[str, Any], **places: str) -> dict[str, str]:
 
 
 def check_command(line: list[str]) -> None:
-    """Read a command line as memstore does."""
     group, rest = typer.main.get_command(app), line
     while isinstance(group, typer.core.TyperGroup):
         _, command, rest = group.resolve_command(typer.Context(group), rest)

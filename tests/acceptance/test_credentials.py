@@ -63,7 +63,6 @@ def told(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
 
 
 def rows(url: str) -> str:
-    """Give every row of every table, as text."""
     with psycopg.connect(url) as connection:
         tables = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
         return str([connection.execute(f"select * from {table}").fetchall() for (table,) in tables])

@@ -25,7 +25,6 @@ FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Give the blocks of a language, without their indent."""
     found = FENCE.findall(page.read_text(encoding="utf-8"))
     return [re.sub(f"^{indent}", "", code, flags=re.M) for indent, name, code in found if name == language]
 
@@ -67,12 +66,6 @@ def test_every_page_is_in_the_site_and_every_entry_is_a_page() -> None:
 
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     assert sorted(named(site["nav"])) == [str(page.relative_to(ROOT / "docs")) for page in PAGES]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
-def test_every_program_is_python(page: Path) -> None:
-    for code in blocks(page, "python"):
-        compile(code, str(page), "exec", flags=0x2000)  # PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def test_memories_of_mem0_come_in_as_the_page_says(tmp_path: Path) -> None:

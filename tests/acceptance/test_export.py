@@ -28,7 +28,6 @@ HASHING = {"embedder": "hashing:256"}
 
 @pytest.fixture
 def filled(url: str) -> str:
-    """The URL of a database with two users, derived."""
     with memstore.open(url, settings=HASHING) as store:
         for name in ("ann", "bob"):
             store.user(name).conversation("talk", title="A talk").add_many(said(f"{name}talk", 24))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ import pytest
 import memstore
 from memstore.server import hook as service
 from tests.command_line import EMBEDDER, Ended, environment
+from tests.working import wait_until
 
 DATA = Path(__file__).parents[1] / "data"
 (FERRY,) = (DATA / "claude-code").rglob("6f1c2a9e-*.jsonl")
@@ -72,13 +72,6 @@ def prompt(hook: Hook, session: str, says: str, *arguments: str) -> str:
         assert time.monotonic() < end, ended.err
         time.sleep(0.2)
     return ended.json["hookSpecificOutput"]["additionalContext"] if ended.out else ""
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.1)
 
 
 def waiting(state: Path) -> list[Path]:
@@ -216,30 +209,12 @@ def test_a_turn_that_cannot_be_stored_waits(url: str, state: Path, monkeypatch: 
     asyncio.run(run())
 
 
-@pytest.mark.slow
-def test_a_hook_answers_soon(hook: Hook, url: str) -> None:
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        alice = store.user("alice")
-        lines = [{"role": "user", "content": f"Ferry {n} goes to harbour {n % 97}."} for n in range(2000)]
-        alice.conversation("old").add_many(lines)
-        store.derive()
-    prompt(hook, "warm", "Where does the ferry go?")
-    seconds = []
-    for number in range(20):
-        begun = time.perf_counter()
-        assert "harbour" in prompt(hook, f"s{number}", f"Where does ferry {number} go?")
-        seconds.append(time.perf_counter() - begun)
-    assert statistics.median(seconds) < 1.5  # 0.1 where nothing else runs
-
-
 def test_a_damaged_turn_keeps_no_other_from_being_stored(
     url: str, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state.mkdir()
     monkeypatch.chdir(state)
     (state / "whole.json").write_text(json.dumps({"transcript_path": str(FERRY)}))
-    (state / "history.jsonl").write_bytes(HARBOUR.read_bytes())  # not named as a session
-    (state / "other.json").write_text(json.dumps({"transcript_path": str(state / "history.jsonl")}))
     for number, damage in enumerate((b"", b"[]", b'{"transcript_path": "\\u0000"}', b'{"cwd": 3}', b"[" * 100_000)):
         (state / f"{number}.json").write_bytes(damage)
     for file in state.iterdir():
@@ -269,12 +244,6 @@ def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -
     turn.parent.chmod(0o777)
     assert "is open to others" in hook(stop, database=away).err
     assert not waiting(state)
-
-
-def test_folders_are_named_by_their_whole_path(hook: Hook) -> None:
-    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
-    wait_until(lambda: "--exclude ferry: give the whole path" in hook(event, "--exclude", "ferry").err)
-    wait_until(lambda: "embedded:ferry: give the whole path" in hook(event, database="embedded:ferry").err)
 
 
 def test_an_event_is_bounded_in_time_and_size() -> None:

@@ -28,10 +28,10 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.server.http.app import load_mcp
 from memstore.server.mcp.server import MemoryServer
+from memstore.store.embedded.postmaster import find_processes
 from tests.command_line import EMBEDDER, SCRIPT, environment, script
 from tests.rest import asking, bearer, serving
 
-ROOT = Path(__file__).parents[2]
 NAMES = {
     "search_memories",
     "add_memory",
@@ -47,16 +47,12 @@ ENDS = 60.0  # seconds, on a busy machine
 
 
 class Answer(NamedTuple):
-    """What a tool answered: its text, and the same as data."""
-
     text: str
     data: Any
     failed: bool
 
 
 class Model:
-    """Whoever calls the tools."""
-
     def __init__(self, client: Client) -> None:
         self.client = client
 
@@ -351,19 +347,6 @@ async def test_what_an_earlier_process_left_is_derived_when_its_user_is_met(url:
 
 
 # Over stdio. ----------------------------------------------------------------------------------------------------------
-def postgres_of(folder: Path) -> list[str]:
-    """Give the processes of an embedded Postgres in this folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if str(folder) in command and "postgres" in command.split(" ")[0]:
-            found.append(command)
-    return found
-
-
 def started_by(server: dict[str, Any], **more: str) -> StdioServerParameters:
     """Give what a client does with its configuration; it hands on little of its own environment."""
     checkout = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
@@ -381,14 +364,13 @@ async def test_a_client_starts_it_as_its_configuration_says(tmp_path: Path) -> N
         facts = script("facts", "-u", "alice", "-d", f"embedded:{folder}", "--json")  # and a command beside them
         assert [fact["text"] for fact in facts.json] == ["The user's cat is called Mia."]
     deadline = time.monotonic() + ENDS
-    while postgres_of(folder) and time.monotonic() < deadline:
+    while find_processes(f"{folder}/data") and time.monotonic() < deadline:
         await asyncio.sleep(0.1)
-    assert postgres_of(folder) == []
+    assert find_processes(f"{folder}/data") == []
 
 
 @contextmanager
 def spoken_to(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """Start the program, with its streams in hand."""
     process = subprocess.Popen(
         [SCRIPT, "mcp", "-u", "alice", "-d", f"embedded:{folder}"],
         stdin=subprocess.PIPE,
@@ -435,7 +417,7 @@ def test_stdout_has_the_protocol_alone_and_the_end_of_stdin_ends_it(tmp_path: Pa
         assert {answer["jsonrpc"] for answer in answers} == {"2.0"}
         assert process.returncode == 0
         assert "Traceback" not in err
-    assert postgres_of(folder) == []
+    assert find_processes(f"{folder}/data") == []
     assert script("stats", "-d", f"embedded:{folder}", "--json").json["messages"] == 1
 
 
@@ -450,7 +432,7 @@ def test_a_signal_ends_it_though_stdin_stays_open(tmp_path: Path) -> None:
             pass
         process.send_signal(signal.SIGTERM)
         assert process.wait(ENDS) == 128 + signal.SIGTERM
-    assert postgres_of(folder) == []
+    assert find_processes(f"{folder}/data") == []
 
 
 # Over HTTP. -----------------------------------------------------------------------------------------------------------

@@ -71,14 +71,6 @@ print(json.dumps(found | {"attempts": attempts}))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder for a store of the test's own, whose server is stopped in the end."""
-    yield tmp_path / "store"
-    if (tmp_path / "store" / "data").is_dir():
-        server.stop(tmp_path / "store")
-
-
-@pytest.fixture
 def history(tmp_path: Path) -> Path:
     path = tmp_path / "history.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in LINES))
@@ -162,7 +154,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
-    """Let a module look as if it were not installed."""
     find_spec = importlib.util.find_spec
 
     def found(name: str, package: str | None = None) -> ModuleSpec | None:
@@ -217,7 +208,6 @@ def test_an_embedder_that_is_not_there_is_told(
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """A port of this machine at which nobody listens."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         yield reserved.getsockname()[1]

@@ -10,15 +10,9 @@ import httpx
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from tests.rest import HASHING, PROBLEM, asking, path, said
+from tests.rest import PROBLEM, asking, path, said
 
 PEANUTS = "I'm allergic to peanuts, and I live in Porto."
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 @pytest.fixture
@@ -28,7 +22,6 @@ async def client(store: AsyncMemoryStore) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def ok(client: httpx.AsyncClient, method: str, where: str, body: Any = None, **more: Any) -> Any:
-    """Give the JSON of an answer that is no error."""
     answer = await client.request(method, where, json=body, **more)
     assert answer.is_success, answer.text
     return answer.json()
@@ -135,17 +128,22 @@ async def test_what_no_name_may_be_is_refused(client: httpx.AsyncClient, part: s
     assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
 
 
+async def pages(client: httpx.AsyncClient, where: str, limit: int) -> AsyncIterator[list[Any]]:
+    params: dict[str, Any] = {"limit": limit}
+    while params:
+        page = await ok(client, "GET", where, params=params)
+        yield page["items"]
+        params = {"limit": limit, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
+
+
 async def test_pages_have_every_message_once_while_more_are_said(client: httpx.AsyncClient) -> None:
     talk = path("alice", "conversations", "talk", "messages")
     await ok(client, "POST", talk, said(*(f"Point {n}." for n in range(25))))
     seen: list[int] = []
-    params: dict[str, Any] = {"limit": 10}
-    while params:
-        page = await ok(client, "GET", talk, params=params)
-        seen += [one["seq"] for one in page["items"]]
+    async for page in pages(client, talk, 10):
+        seen += [one["seq"] for one in page]
         if len(seen) == 20:
             await ok(client, "POST", talk, said(*(f"Later {n}." for n in range(7))))
-        params = {"limit": 10, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
     assert seen == list(range(1, 33))
 
 
@@ -170,12 +168,7 @@ async def test_pages_of_conversations_and_facts_have_each_once(client: httpx.Asy
         await ok(client, "POST", path("alice", "conversations", name, "messages"), said(f"I like tea number {name}."))
         await ok(client, "POST", path("alice", "facts"), {"text": f"The user likes {name}.", "type": "preference"})
     for place, field in (("conversations", "name"), ("facts", "text")):
-        seen: list[str] = []
-        params: dict[str, Any] = {"limit": 3}
-        while params:
-            page = await ok(client, "GET", path("alice", place), params=params)
-            seen += [one[field] for one in page["items"]]
-            params = {"limit": 3, "cursor": page["next_cursor"]} if page["next_cursor"] else {}
+        seen = [one[field] async for page in pages(client, path("alice", place), 3) for one in page]
         assert len(seen) == len(set(seen)) == 7
     assert seen[0] == "The user likes c6."
 

@@ -23,12 +23,6 @@ from tests.rest import HASHING, PROBLEM, asking, bearer, path, said
 SECRET = "I'm allergic to peanuts."
 
 
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
-
-
 async def refused(answer: httpx.Response, status: int, kind: str) -> dict[str, Any]:
     """Give the problem of an answer that is one, and says what to do."""
     assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
@@ -170,16 +164,10 @@ async def test_what_cannot_be_used_is_named_and_nothing_is_stored(store: AsyncMe
             assert answer.status_code in (400, 422)
             assert answer.headers["content-type"] == PROBLEM
         for body, where in (
-            ({}, "body.messages"),
             ({"messages": []}, "body.messages"),
             ({"messages": [{"role": "user", "content": "x", "colour": "red"}]}, "body.messages.0.colour"),
             ({"messages": [{"role": "king", "content": "x"}]}, "body.messages.0.role"),
-            ({"messages": [{"role": "user"}]}, "body.messages.0"),
             ({"messages": [{"role": "user", "content": "x"}], "extra": 1}, "body.extra"),
-            (
-                {"messages": [{"role": "user", "content": "x", "occurred_at": "yesterday"}]},
-                "body.messages.0.occurred_at",
-            ),
         ):
             problem = await refused(await client.post(talk, json=body), 422, "invalid-request")
             assert where in [one["where"] for one in problem["errors"]], problem

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,6 @@ from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, path, said, serving
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 @contextmanager

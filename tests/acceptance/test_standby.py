@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -19,7 +19,7 @@ from memstore.errors import DatabaseError
 from memstore.store.embedded.folder import Account
 from memstore.store.embedded.postmaster import executable
 from memstore.store.embedded.server import EmbeddedServer
-from tests.working import HASHING
+from tests.working import HASHING, wait_until
 
 READS = "options=-cdefault_transaction_read_only%3Don"
 
@@ -71,21 +71,14 @@ def standby_of(primary: EmbeddedServer, folder: Path) -> Iterator[str]:
     process = account.spawn(executable(command), data, sockets, stdin=subprocess.DEVNULL, output=subprocess.DEVNULL)
     try:
         with psycopg.connect(primary.url, autocommit=True) as connection:
-            wait(lambda: connection.execute("select from pg_stat_replication where state = 'streaming'").rowcount)
+            wait_until(lambda: connection.execute("select from pg_stat_replication where state = 'streaming'").rowcount)
             connection.execute("alter system set synchronous_standby_names = '*'")
             connection.execute("select pg_reload_conf()")
-            wait(lambda: connection.execute("select from pg_stat_replication where sync_state = 'sync'").rowcount)
+            wait_until(lambda: connection.execute("select from pg_stat_replication where sync_state = 'sync'").rowcount)
         yield str(sockets)
     finally:
         process.terminate()
         process.wait()
-
-
-def wait(condition: Callable[[], object], seconds: float = 60) -> None:
-    last = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < last
-        time.sleep(0.1)
 
 
 @pytest.mark.slow
@@ -118,13 +111,13 @@ def test_a_standby_takes_the_place_of_a_lost_primary(tmp_path: Path) -> None:
         writers = [Thread(target=write, args=[n]) for n in range(4)]
         for writer in writers:
             writer.start()
-        wait(lambda: len(acknowledged) > 100)
+        wait_until(lambda: len(acknowledged) > 100)
         os.kill(int((tmp_path / "primary" / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
         before = len(acknowledged)
         with psycopg.connect(f"{both.partition('?')[0]}?host={sockets}", autocommit=True) as promoted:
             promoted.execute("alter system reset synchronous_standby_names")
             promoted.execute("select pg_promote()")
-        wait(lambda: len(acknowledged) > before + 100)
+        wait_until(lambda: len(acknowledged) > before + 100)
         stop.set()
         for writer in writers:
             writer.join()

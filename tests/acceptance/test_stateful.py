@@ -100,7 +100,6 @@ class Life:
         return self.drafts[-1]
 
     def known(self, room: str, at: datetime) -> list[Any]:
-        """Give all that can be asked about a moment."""
         talk = self.scope.conversation(room)
         contexts = [talk.context("Where do I live?", budget=budget, as_of=at).messages for budget in (200, 2000)]
         return [contexts, self.scope.recall("Where do I live?", limit=100, as_of=at), self.scope.facts(as_of=at)]
@@ -295,7 +294,6 @@ class Machine(RuleBasedStateMachine):
 
     @call(who=NAMES, which=WHICH, reject=st.booleans())
     def look_through_what_waits(self, who: str, which: int, reject: bool) -> None:
-        """Confirm a fact that waits, or refuse it."""
         life = self.lives[who]
         if waiting := life.scope.facts(state="quarantined"):
             fact = waiting[which % len(waiting)]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import httpx
-import pytest
 from markupsafe import escape
 
 from memstore.client.store import AsyncMemoryStore
@@ -16,16 +14,10 @@ from memstore.models import Reason
 from memstore.server.ui.app import COOKIE
 from memstore.server.ui.request import HEADERS, safe_redirect_target, url_to
 from tests.helpers.ui_pages import LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed
-from tests.rest import HASHING, asking, bearer
+from tests.rest import asking, bearer
 
 PEANUTS = "I'm allergic to peanuts, and I live in Porto."
 OURS = {"Origin": "http://127.0.0.1"}
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 def looking(store: AsyncMemoryStore, *, writes: bool = False, **more: Any) -> Any:
@@ -54,52 +46,6 @@ async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(s
             answer = await client.get(path)
             assert dict(answer.headers).items() >= {name.lower(): value for name, value in HEADERS.items()}.items()
         assert "script-src" not in HEADERS["Content-Security-Policy"]
-
-
-async def test_facts_are_chosen_by_a_type_of_ones_own(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    await alice.update(settings={"fact_types": {"deadline": "a day by which something is ready"}})
-    await alice.add_fact("The proofs are for Friday.", type="deadline")
-    await alice.add_fact("The user likes plums.", type="preference")
-    async with looking(store) as client:
-        page = await read(client, url_to("users", "alice", "facts", type="deadline"))
-        assert ("<option selected>deadline</option>" in page.text, "plums" in page.text) == (True, False)
-
-
-async def test_facts_that_expired_or_are_pinned_say_so_everywhere(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    (message,) = await alice.conversation("lisbon").add_many([{"role": "user", "content": PEANUTS}])
-    await store.derive()
-    peanuts, porto = sorted(await alice.facts(), key=lambda fact: "Porto" in fact.text)
-    await alice.edit_fact(peanuts, importance="pinned")
-    await alice.edit_fact(porto, importance="unimportant", expires_at=datetime.now(UTC))
-    async with looking(store) as client:
-        for state, fact, mark in (("active", peanuts, "pinned"), ("expired", porto, "unimportant")):
-            for place in (url_to("users", "alice", "facts", state=state), url_to("users", "alice", "facts", fact.id)):
-                text = (await read(client, place)).text
-                assert re.search(rf'class="state \w*">{state}</span> <span class="tag">{mark}<', text)
-        for place in (
-            url_to("users", "alice", "conversations", "lisbon"),
-            url_to("users", "alice", "messages", message.id),
-        ):
-            text = (await read(client, place)).text
-            assert f"{peanuts.type} · pinned<" in text
-            assert f"{porto.type} · expired · unimportant<" in text
-        overview = (await read(client, url_to("users", "alice"))).text
-        assert "<dt>Facts that hold</dt><dd>1</dd>" in overview
-        assert overview.count("pinned<") == 2, "among the latest facts and in the profile"
-        recall = await read(client, url_to("users", "alice", "recall", q="peanuts"))
-        assert '<span class="tag">pinned<' in recall.text
-
-
-async def test_a_profile_has_its_sections_in_the_order_of_its_text(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    await alice.conversation("a").add("user", PEANUTS)
-    await store.derive()
-    async with looking(store) as client:
-        page = (await read(client, url_to("users", "alice"))).text
-    assert 0 < page.index("<h3>Who this is</h3>") < page.index("<h3>What holds</h3>")
-    assert page.count("<h3>") == 2
 
 
 async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store: AsyncMemoryStore) -> None:
@@ -163,20 +109,6 @@ async def test_names_that_turn_the_writing_stay_within_themselves(store: AsyncMe
     )
     assert not re.search("[\u202a-\u202e\u2066\u2067]", plain)
     assert plain.count("\u2068") == plain.count("\u2069")
-
-
-async def test_the_list_of_users_says_how_much_each_has(store: AsyncMemoryStore) -> None:
-    for name, counts in (("alice", (3, 1)), ("bob", ())):
-        await store.user(name).update(settings={"fact_instructions": "Names."})
-        for number, count in enumerate(counts):
-            said = [{"role": "user", "content": f"Day {one}."} for one in range(count)]
-            await store.user(name).conversation(f"c{number}").add_many(said)
-    async with looking(store) as client:
-        page = await read(client, "/ui/")
-    shown = re.findall(
-        r">(\w+)</a>\s*<span class=\"end\"><b>(\d+)</b> (.*?) <span class=\"dim\">(.*?)</span>", page.text
-    )
-    assert shown == [("alice", "4", "messages", "in 2 conversations"), ("bob", "0", "messages", "in 0 conversations")]
 
 
 async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store: AsyncMemoryStore) -> None:

@@ -14,7 +14,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.server.ui.request import url_to
 from tests.browser import CHROMIUM, FLAGS
 from tests.helpers.ui_pages import NAMES, SCRIPT, hostile
-from tests.rest import HASHING, serving
+from tests.rest import serving
 
 pytestmark = [
     pytest.mark.browser,
@@ -40,12 +40,6 @@ async def browsing(base: str, **options: Any) -> AsyncIterator[Any]:
         page.on("request", lambda one: None if one.url.startswith(base) else page.met.append(one.url))
         yield page
         await browser.close()
-
-
-@pytest.fixture
-async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
-    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
-        yield store
 
 
 async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: AsyncMemoryStore) -> None:
@@ -104,37 +98,6 @@ def _axe() -> str:
     if spec is None or not spec.submodule_search_locations:
         pytest.skip("no axe here: make test-browser installs it")
     return next(Path(spec.submodule_search_locations[0]).rglob("axe.min.js")).read_text(encoding="utf-8")
-
-
-async def test_no_label_of_the_graph_covers_another(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    for number in range(70):
-        subject = f"Somebody {number % 9}" if number % 3 else "The user"
-        value = f"Somebody {number % 7}" if number % 5 == 0 else f"{'WM' * (number % 9)} 北京 {number}"
-        await alice.add_fact(f"{number}.", type="identity", subject=subject, attribute=f"knows {number}", value=value)
-    async with serving(store) as (client, server):
-        async with browsing(str(client.base_url).rstrip("/")) as page:
-            for width in (320, 400, 1000, 1200):
-                await page.set_viewport_size({"width": width, "height": 900})
-                await page.goto(url_to("users", "alice", "relations"), wait_until="load")
-                labels, covered, beyond = await page.evaluate(LABELS)
-                assert (labels > 40, covered, beyond) == (True, [], []), width
-            await page.locator("summary").click()
-            assert await _wrong(page) == []
-        server.stop()
-
-
-LABELS = """() => {
-    const graph = [...document.querySelectorAll("svg.graph")].find(one => one.getBoundingClientRect().width);
-    const frame = graph.getBoundingClientRect();
-    const labels = [...graph.querySelectorAll("text")].map(one => [one.textContent, one.getBoundingClientRect()]);
-    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
-        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3;
-    const covered = labels.flatMap(([text, a], at) =>
-        labels.slice(at + 1).filter(([, b]) => meet(a, b)).map(([other]) => [text, other]));
-    const beyond = labels.filter(([, a]) => a.left < frame.left - 1 || a.right > frame.right + 1).map(([text]) => text);
-    return [labels.length, covered, beyond.concat(document.documentElement.scrollWidth > innerWidth ? ["page"] : [])];
-}"""
 
 
 async def test_all_can_be_done_by_keyboard_and_without_script(store: AsyncMemoryStore) -> None:

@@ -168,8 +168,6 @@ def taken(url: str, conversation: UUID) -> int:
 
 
 class Poisoned(HashingEmbedder):
-    """An embedder that fails over one word, until it is mended."""
-
     poison = "poison"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:

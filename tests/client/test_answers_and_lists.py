@@ -39,7 +39,6 @@ async def ask(store: AsyncMemoryStore, question: str, budget: int) -> Context:
 
 
 def lines_of(context: Context) -> list[str]:
-    """Give the lines of what is remembered."""
     return [
         line
         for message in context.messages
@@ -119,13 +118,3 @@ async def test_questions_that_gather_leave_hits_the_room_of_recent_turns(
     assert films[0] > films[1] + 3
     summary = await scope.context("Please summarize our conversation so far.", budget=budget)
     assert summary.receipt.sections["recent"] >= one.receipt.sections["recent"]
-
-
-async def test_praise_takes_no_place_of_messages_that_say_something(store: AsyncMemoryStore) -> None:
-    praise = [("Ann", "Sounds great, lovely job!")] * 60
-    await said(
-        store, [praise, [("Ben", f"The great job number {n} is at the harbour, in hall {n}.") for n in range(20)]]
-    )
-    context = await ask(store, "Was it a great, lovely job?", 1500)
-    assert any("harbour" in line for line in lines_of(context))
-    assert "hits" in context.receipt.sections

@@ -31,7 +31,6 @@ async def began(store: AsyncMemoryStore) -> AsyncConversationScope:
 
 
 async def known(scope: AsyncConversationScope, **moment: Any) -> list[Any]:
-    """Give all that can be asked: contexts, what recall finds, facts."""
     contexts = [
         (await scope.context(question or None, budget=budget, **moment)).messages
         for question in QUESTIONS

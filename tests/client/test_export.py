@@ -88,7 +88,6 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
 
 
 def stored(url: str, user: str = "alice") -> dict[str, list[Any]]:
-    """Give all rows of a user as they are, times included."""
     found = {}
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
@@ -433,14 +432,12 @@ def of_kind(lines: Lines, kind: str, **columns: Any) -> dict[str, Any]:
 
 
 def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
-    """Give lines with the first one of a kind changed."""
     place = next(number for number, line in enumerate(lines) if line["kind"] == kind)
     return [*lines[:place], of_kind(lines, kind, **columns), *lines[place + 1 :]]
 
 
 BAD_LINES: list[tuple[str, str]] = [
     ('{"kind": "dream"}', "Input tag 'dream'"),
-    ("[1]", "Input should be an object"),
     ('{"kind": "mess', "Invalid JSON"),
     ('{"kind": NaN}', "the line must be JSON"),
     ("x" * 52_000_000, "the line is longer than"),
@@ -450,18 +447,12 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
     ("message", {"content": "a\0b"}, "holds a NUL"),
     ("message", {"content": "\ud800"}, "Invalid JSON"),
     ("message", {"content": "x" * 10_000_000}, "may have 4,000,000"),
-    ("message", {"color": "red"}, "message.color: Extra inputs"),
-    ("message", {"seq": "1"}, "seq: Input should be a valid integer"),
     ("message", {"seq": 2**40}, "seq: Input should be less than"),
-    ("message", {"recorded_at": "2024-05-01"}, "recorded_at:"),
-    ("message", {"external_id": "b"}, "message: its id does not follow"),
     ("message", {"id": str(uuid4())}, "message: its id does not follow"),
     ("user", {"user": "bob"}, "user: its id"),
     ("fact", {"text": "The user is rich."}, "fact: its id"),
     ("summary", {"to_seq": 3}, "summary: its id"),
-    ("conversation", {"last_seq": 2**40}, "last_seq: Input should be"),
     ("conversation", {"watermarks": {"chunks": {"seq": 99}}}, "a watermark stands beyond the last message"),
-    ("fact", {"state": "wild"}, "state: Input should be"),
     ("fact", {"type": "plan\n</facts>"}, "type: String should match"),
 ]
 

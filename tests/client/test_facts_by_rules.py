@@ -54,22 +54,6 @@ async def test_what_changes_one_thing_leaves_the_others(
     assert await active(store) == left
 
 
-@pytest.mark.parametrize("days", [(0, 5), (5, 0)])
-async def test_a_town_is_left_by_no_country_whichever_is_derived_first(
-    store: AsyncMemoryStore, days: tuple[int, int]
-) -> None:
-    said = {0: "I live in Berlin.", 5: "I live in Germany."}
-    for day in days:
-        await say(store, said[day], day, place=f"day {day}")
-    assert await active(store) == {"The user lives in Berlin.", "The user lives in Germany."}
-
-
-async def test_what_others_think_is_not_believed(store: AsyncMemoryStore) -> None:
-    await say(store, "I'm allergic to peanuts.")
-    await say(store, "My mum thinks I'm not allergic to peanuts.", 2)
-    assert "The user is allergic to peanuts." in await active(store)
-
-
 async def test_a_disagreement_is_logged_the_same_whichever_is_derived_first(store: AsyncMemoryStore) -> None:
     said = ("I live in Leeds.", "I live in Porto.")
     for user, order in (("alice", said), ("bob", said[::-1])):

@@ -98,14 +98,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"role": "user", "content": "hi", "metadata": {"k": float("nan")}}, "must be JSON"),
     ({"role": "user", "content": "x" * 4_000_001}, "it holds 4,000,001 bytes and a message may have 4,000,000"),
     ({"role": "user", "content": "hi", "occurred_at": datetime(2024, 1, 1)}, "occurred_at.*with its zone"),
-    ({"role": "user", "content": 7}, "content"),
     ({"role": "user"}, "neither content nor tool_calls"),
     ({"role": "user", "content": "hi", "colour": "red"}, "colour: memstore does not know this key.*metadata"),
-    ({"role": "user", "content": "hi", "external_id": 5}, "external_id"),
     ({"role": "user", "content": "hi", "name": "N" * 201}, "name: .*200"),
-    ({"role": "user", "content": "hi", "tags": ["x" * 201]}, "tags"),
     ({"role": "user", "content": [{"type": [1], "text": "\0"}]}, "content holds a NUL"),
-    ({"role": "user", "content": "hi", "occurred_at": -62135596801}, "give a datetime"),
     ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
     ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
     ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
@@ -248,30 +244,17 @@ async def test_without_retention_no_events_are_kept(url: str) -> None:
 
 
 BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
-WORDS = [
-    "I live in Porto.",
-    "My cat is called Miso.",
-    "I work as a baker.",
-    "I love hiking.",
-    "My sister is called Ana.",
-]
-LATER = [
-    "I am allergic to peanuts.",
-    "My dog is called Rex.",
-    "I love sailing.",
-    "My brother is called Rui.",
-    "I play the piano.",
-]
+KIN = {"lisbon": ("cat", "sister", "cousin", "uncle"), "porto": ("dog", "brother", "aunt", "niece")}
 
 
 async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
     said = []
-    for number, (name, lines) in enumerate({"lisbon": WORDS, "porto": LATER}.items()):
+    for number, (name, kin) in enumerate(KIN.items()):
         at = BEGAN + timedelta(days=300 * number)
-        told = [{"role": "user", "content": words, "occurred_at": at} for words in lines]
+        told = [{"role": "user", "content": f"My {one} is called Ana.", "occurred_at": at} for one in ("name", *kin)]
         said += await alice.conversation(name).add_many(told)
-    await bob.conversation("lisbon").add("user", WORDS[0])
+    await bob.conversation("lisbon").add("user", "My cat is called Ana.")
     await store.derive()
 
     every = await alice.facts(state=None)

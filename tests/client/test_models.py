@@ -32,7 +32,6 @@ def short_talks_are_summarized(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def use(store: AsyncMemoryStore, *, facts: ScriptedChatModel | None = None, summaries: Any = None) -> None:
-    """Have the store ask these models."""
     store._runtime.chat_models = (summaries, facts)
 
 
@@ -51,14 +50,12 @@ def facts(*answered: dict[str, object]) -> dict[str, object]:
 
 
 async def talk(trip: AsyncConversationScope, *days: Sequence[str]) -> None:
-    """Add a session of user messages for each day."""
     for day, texts in enumerate(days):
         for minute, text in enumerate(texts):
             await trip.add("user", text, occurred_at=START + timedelta(days=day, minutes=minute))
 
 
 def usage(url: str, *users: str) -> list[tuple[int, int]]:
-    """Give calls and tokens of each user, as they are kept for today."""
     kept = []
     with psycopg.connect(url, autocommit=True) as connection:
         for user in users:
@@ -72,7 +69,6 @@ def usage(url: str, *users: str) -> list[tuple[int, int]]:
 
 
 async def invalid(store: AsyncMemoryStore) -> list[tuple[object, ...]]:
-    """Give deriver, range, payload and attempts of Alice's invalid responses."""
     found = await store.user("alice").invalid_responses()
     return [(one.deriver, one.from_seq, one.to_seq, one.payload, one.attempts) for one in found]
 

@@ -99,29 +99,6 @@ async def test_a_message_whose_fact_was_taken_back_says_so(store: AsyncMemorySto
     assert line.startswith("Alice: I live in Leeds. (later: taken back: Alice lives in Leeds, ")
 
 
-async def test_what_somebody_was_once_does_not_always_stand(store: AsyncMemoryStore) -> None:
-    talk = await told(store, ["I'm allergic to nuts."], ["I no longer work as a banker."])
-    [standing, *_] = (await talk.context("What shall I cook?", budget=300)).messages
-    assert "allergic to nuts" in str(standing["content"])
-    assert "banker" not in str(standing["content"]).split("</standing>")[0]
-
-
-async def test_what_somebody_says_of_ambulances_at_work_is_no_warning(store: AsyncMemoryStore) -> None:
-    talk = await told(store, ["I had the interview at the ambulance service!!"], ["I carry an epipen."])
-    standing = str((await talk.context("What shall I cook?", budget=400)).messages[0]["content"]).split("</standing>")[
-        0
-    ]
-    assert "epipen" in standing
-    assert "interview" not in standing
-
-
-async def test_what_was_said_in_two_languages_stands_once(store: AsyncMemoryStore) -> None:
-    talk = await told(store, ["I live in Porto."], ["Ich wohne in Porto."])
-    assert {"Alice lives in Porto.", "Alice wohnt in Porto."} <= {fact.text for fact in await talk.user.facts()}
-    standing = str((await talk.context("Hello?", budget=400)).messages[0]["content"]).split("</standing>")[0]
-    assert standing.count("Porto") == 1
-
-
 async def test_a_mark_of_a_past_moment_does_not_move(store: AsyncMemoryStore) -> None:
     talk = await told(store, ["I live in Leeds."], ["I live in Porto."])
     moment = datetime.now(UTC)

@@ -19,7 +19,6 @@ from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-PLACES = ("Porto", "Lisbon", "Leeds", "Rome")
 TEXTS = [
     "I live in Porto.",
     "I'm allergic to peanuts.",
@@ -177,12 +176,9 @@ async def test_the_receipt_of_a_viewer_does_not_say_what_it_may_not_see(store: A
 
 
 class Shouted:
-    """A format of one's own."""
-
     name = "shouted"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
-        """Give the question."""
         return RenderedPrompt(text=str((content.question or {}).get("content")).upper())
 
 
@@ -201,16 +197,6 @@ async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMe
 
 
 # Another model's format
-
-
-CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
-LINES = [
-    {"role": "user", "name": "Alice", "content": "I'm allergic to peanuts."},
-    {"role": "assistant", "content": "Noted."},
-    {"role": "user", "content": "How is the weather?"},
-    {"role": "assistant", "tool_calls": [CALL]},
-    {"role": "tool", "content": "sunny", "tool_call_id": "call_1"},
-]
 
 
 async def test_an_answer_in_a_models_own_format_is_stored_and_sent_to_another(store: AsyncMemoryStore) -> None:
@@ -271,20 +257,3 @@ async def test_a_context_for_an_open_model_fills_its_budget_and_not_more(
         context = await talk.context("Which?", budget=budget, system="Be brief.", model=f"tokenizer:{folder}")
         assert context.receipt.count == kind
         assert 0.9 * budget < counter.count_messages(context.messages) == context.tokens <= budget
-
-
-async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools(
-    store: AsyncMemoryStore, tmp_path: Path
-) -> None:
-    folder = write(tmp_path, byte_level(), GEMMA)
-    talk = store.user("alice").conversation("lisbon")
-    call = {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
-    await talk.add("system", "Answer in one sentence.")
-    await talk.add("user", "When does the ferry leave?")
-    await talk.add("assistant", None, tool_calls=[call])
-    await talk.add("tool", "At nine.", tool_call_id="1")
-    for format in ("openai", "ollama"):
-        context = await talk.context(budget=400, system="Be brief.", model=f"tokenizer:{folder}", format=format)
-        assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
-        assert context.receipt.count == "estimated"
-        assert sum(context.receipt.sections.values()) == context.tokens <= 400

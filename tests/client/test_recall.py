@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memstore import BudgetTooSmall, InvalidInput, ProviderError
+from memstore import BudgetTooSmall, InvalidInput
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from tests.helpers.fakes import ScriptedReranker
@@ -290,10 +290,3 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
         without = await store.user("alice").conversation("new").context(budget=84)
         assert "reranker" not in without.receipt.models
         assert FERRIES[4][1] not in str(without.messages)
-
-
-async def test_a_broken_reranker_is_told(url: str) -> None:
-    async with await opened(url, reranker=ScriptedReranker(lambda *_: float("nan"))) as store:
-        alice = (await talk(store)).user
-        with pytest.raises(ProviderError, match="not finite"):
-            await alice.recall("ferry")

@@ -11,7 +11,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memstore import Context, InvalidInput, NotFound, Receipt, Section
+from memstore import Context, InvalidInput, NotFound, Receipt
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.ids import user_id
@@ -216,40 +216,6 @@ async def test_what_is_left_out_in_great_number_does_not_hide_how_many_rank_lowe
     reasons = [one.reason for one in receipt.left_out if one.section == "hits"]
     assert Reason.RANKED_LOWER in reasons
     assert Reason.SAYS_NOTHING in reasons
-
-
-async def test_a_replay_has_the_sections_of_ones_own(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=20)
-    own = [
-        Section("calendar", text=["Friday: Porto.", "Saturday: Rome."], static=True),
-        Section("weather", text="It rains. " * 80, maximum=60),
-    ]
-    context = await scope.context("What am I allergic to?", budget=1200, sections=own)
-    assert any(one.standing for one in context.receipt.included)
-    assert "Friday" not in json.dumps(context.receipt.as_dict() | {"texts": {}})
-    assert "Friday: Porto." in (await scope.user.receipt(context.receipt)).explain()
-    replay = await scope.user.replay(str(context.receipt.id))
-    assert (replay.missing, replay.exact) == ((), True)
-    assert replay.messages == context.messages
-
-
-async def test_a_replay_has_sections_of_which_nothing_fitted(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=4)
-    own = [Section("calendar", text="Friday: Porto. " * 400, maximum=20), Section("rules", text="", static=True)]
-    for format in ("text", "openai"):
-        context = await scope.context("Where to?", budget=500, sections=own, format=format)
-        replay = await scope.user.replay(context.receipt)
-        assert (replay.missing, replay.exact, replay.text) == ((), True, context.text)
-
-
-async def test_a_replay_with_results_that_the_model_waits_for(store: AsyncMemoryStore) -> None:
-    scope = store.user("alice").conversation("tools")
-    await scope.add("user", "What is the weather in Porto?")
-    await scope.add("assistant", None, tool_calls=[CALL])
-    await scope.add("tool", "Sunny.", tool_call_id="call_1")
-    context = await scope.context(budget=300)
-    assert [one["role"] for one in context.messages] == ["user", "assistant", "tool"]
-    assert (await scope.user.replay(context.receipt)).messages == context.messages
 
 
 async def test_a_replay_says_what_erasure_and_another_derivation_took(store: AsyncMemoryStore) -> None:

@@ -29,7 +29,6 @@ async def talk(alice: AsyncUserScope, *said: str, place: str = "c") -> None:
 
 
 async def known(alice: AsyncUserScope, **then: Any) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
-    """Give what facts there are, and what recall finds of them."""
     facts = [
         {name: getattr(fact, name) for name in Fact.model_fields} for fact in await alice.facts(state="all", **then)
     ]

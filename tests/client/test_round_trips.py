@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Event
-from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.context import builder
-from memstore.ids import user_id
 from memstore.models import Message
 from memstore.store import messages
 from memstore.store.database import Read, Transaction
-from memstore.testing import HashingEmbedder
 
-ALICE = user_id("alice")
 LINES = [
     ("user", "I'm allergic to peanuts."),
     ("assistant", "Noted: no peanuts for you."),
@@ -107,34 +101,3 @@ async def test_of_a_long_conversation_no_more_is_read_than_could_fill_the_budget
     context = await place.context("What now?", budget=6000)
     assert context.tokens > 0.97 * 6000
     assert 6000 < sum(read) < 3 * 6000
-
-
-async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_waits_for_a_slow_embedder(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256", "pool_size": 1}) as store:
-        await talked(store)
-        real, embeds, free = HashingEmbedder.embed_query, Event(), []
-
-        def slow(self: HashingEmbedder, text: str) -> Any:
-            """Wait until the reads are over, and the only connection is back in the pool."""
-            embeds.set()
-            last = monotonic() + 10
-            while monotonic() < last and not (over.is_set() and store._database._pool.get_stats()["pool_available"]):
-                sleep(0.01)
-            free.append(monotonic() < last)
-            return real(self, text)
-
-        over, read = Event(), builder.load_history
-
-        async def noted(*args: Any, **options: Any) -> Any:
-            assert embeds.wait(10), "the question is embedded beside"
-            found = await read(*args, **options)
-            over.set()
-            return found
-
-        monkeypatch.setattr(HashingEmbedder, "embed_query", slow)
-        monkeypatch.setattr(builder, "load_history", noted)
-        context = await store.user("alice").conversation("c").context("Where does my sister live?", budget=500)
-        assert free == [True]
-        assert "Porto" in str(context.messages)

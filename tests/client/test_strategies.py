@@ -10,7 +10,6 @@ import pytest
 from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import messages
 from memstore.strategies import ConversationView, GoalBatch, SlidingWindow, ToolCalls
 
 
@@ -107,8 +106,6 @@ async def test_the_budget_that_is_said_to_be_needed_is_enough(store: AsyncMemory
 
 
 class Shout:
-    """A strategy of a user's own."""
-
     name = "shout"
 
     def run(self, view: ConversationView) -> ConversationView:
@@ -138,14 +135,3 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
     for settings in ("tool_calls", ["tool_calls"]):
         with pytest.raises(InvalidInput, match="settings"):
             await scope.update(settings=settings)  # type: ignore[arg-type]
-
-
-async def test_a_strategy_of_another_version_is_named(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls"}]
-    async with store._database.user_transaction(scope.user.id) as transaction:
-        await messages.describe(transaction, scope.id, None, None, {"strategy": newer})
-    with pytest.raises(InvalidInput, match="'distill' is unknown"):
-        await scope.context("Which offer was it?", budget=20_000)
-    assert (await scope.context("Which offer was it?", budget=20_000, strategy=[])).tokens
-    assert (await scope.settings())["strategy"] == newer

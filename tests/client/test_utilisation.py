@@ -12,28 +12,17 @@ ENGLISH = (
 My sister took the night train from Oslo
 I finally sold the old cello
 We counted eleven swifts above the courtyard
-The contract still isn't back from the lawyer
-There is a bakery near the canal with a blue door
-It rained through the tent all night
-The doctor says that nothing is broken
 My speech for the wedding is far too long
-Nobody told me that the meeting had been moved
 The tomatoes on the balcony are over
 She learnt to swim at fifty-two""",
     """, which nobody had expected,
  on the very day that the children came home,
 , as far as I can remember,
  in spite of everything that was said before,
- while Tom was looking for his keys again,
- a week later than we had agreed,
-, just as my mother always said it would be,
  after three hours on the telephone,""",
     """and now we need somebody with a van.
 so I'm making soup for the whole house.
 but please don't mention it at dinner.
-and honestly it made me laugh.
-which leaves us eleven days until the move.
-though the neighbours remember it differently.
 so could you put it into the calendar?
 and I'd do it again tomorrow.""",
 )
@@ -41,7 +30,6 @@ BUDGETS = (300, 400, 700, 1000, 2000, 5000)
 
 
 def said(count: int) -> list[dict[str, str]]:
-    """Give messages of one to seven sentences."""
     draw = random.Random(7)
     parts = [part.splitlines() for part in ENGLISH]
 

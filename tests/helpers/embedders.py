@@ -53,7 +53,6 @@ class TurnedEmbedder(HashingEmbedder):
 
 
 def load(model: str) -> TurnedEmbedder:
-    """Give the embedder "turned:SEED"."""
     return TurnedEmbedder(int(model))
 
 

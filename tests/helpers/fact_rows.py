@@ -28,12 +28,10 @@ def known(
     cosine: float | None = None,
     **more: Any,
 ) -> KnownFact:
-    """Return a stored fact that was last said at this time."""
     return KnownFact(columns(text, attribute, value, at, id=id, **more), at, None, None, cosine, same_words=False)
 
 
 def columns(text: str, attribute: str | None, value: str | None, at: datetime, **more: Any) -> FactColumns:
-    """Return the columns of a fact."""
     usual = {"type": "identity", "subject": "Alice", "state": "active", "recipe": "rules/1"}
     more = usual | {"valid_from": None, "valid_to": None} | more
     return FactColumns.model_construct(text=text, attribute=attribute, value=value, occurred_at=at, **more)

@@ -21,7 +21,6 @@ class WordCounter:
     name = "words"
 
     def count(self, text: str) -> int:
-        """Return the number of words, which white space parts."""
         return len(text.split())
 
     def count_message(self, message: Mapping[str, Any]) -> int:

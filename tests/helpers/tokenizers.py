@@ -21,6 +21,12 @@ from tokenizers import (
 
 from memstore.providers.ollama_counter import PATTERNS
 
+USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
+CALL: dict[str, Any] = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
+}
 CORPUS = [
     "The ferry to Ischia leaves at nine, and I'm allergic to peanuts.",
     "Die Fähre nach Ischia fährt um neun; Ängste und Öfen, größer als 12345.",
@@ -150,7 +156,6 @@ def as_gguf(tokenizer: Tokenizer, **told: Any) -> dict[str, Any]:
 
 
 def write(folder: Path, tokenizer: Tokenizer, template: str | None, **config: Any) -> Path:
-    """Write the files of a model into a folder, and give it."""
     folder.mkdir(exist_ok=True)
     tokenizer.save(str(folder / "tokenizer.json"))
     if template is not None:

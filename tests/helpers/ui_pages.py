@@ -69,7 +69,6 @@ class Read(HTMLParser):
 
 
 async def read(client: httpx.AsyncClient, path: str, *, status: int = 200) -> Read:
-    """Give the page at a path."""
     answer = await client.get(path)
     assert answer.status_code == status, (path, answer.status_code, answer.headers.get("location"))
     return Read(answer.text, path)

@@ -138,22 +138,7 @@ def without_roles(server_url: str, template: str, request: pytest.FixtureRequest
             connection.execute(f"ALTER ROLE {role}_{mark} RENAME TO {role}")
 
 
-@pytest.fixture
-def without_app_role(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[None]:
-    """A server that knows no role memstore_app, until the test ends."""
-    if request.config.getoption("--dsn"):
-        pytest.skip("the role is renamed for a moment, which a server of your own may not like")
-    aside = f"memstore_app_{uuid4().hex[:8]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"ALTER ROLE memstore_app RENAME TO {aside}")
-        yield
-        if connection.execute("SELECT FROM pg_roles WHERE rolname = 'memstore_app'").fetchone() is not None:
-            connection.execute(f"ALTER ROLE memstore_app RENAME TO made_{aside}")
-        connection.execute(f"ALTER ROLE {aside} RENAME TO memstore_app")
-
-
 def as_role(url: str, name: str, password: str = "") -> str:
-    """Give the URL with another login."""
     parts = urlsplit(url)
     secret = f":{password}" if password else ""
     return parts._replace(netloc=f"{name}{secret}@{parts.netloc.rpartition('@')[2]}").geturl()
@@ -161,5 +146,4 @@ def as_role(url: str, name: str, password: str = "") -> str:
 
 @pytest.fixture(scope="session")
 def login() -> Callable[..., str]:
-    """Change the login of a URL."""
     return as_role

@@ -323,21 +323,6 @@ def test_the_last_handle_stops_the_server(folder: Path) -> None:
         second.ensure()
 
 
-@pytest.mark.slow
-def test_four_processes_share_one_server(new_folder: Path, open_client: Callable[..., Client]) -> None:
-    clients = [open_client(new_folder) for _ in range(4)]
-    urls = [client.line() for client in clients]
-    pid = postmaster_pid(new_folder)
-    for url in urls:
-        assert ask(url, "SHOW data_directory") == str(new_folder / "data")
-    assert (new_folder / "server.log").read_text().count("ready to accept connections") == 1
-    for client in clients[:3]:
-        assert client.leave() == ""
-    assert ask(urls[3], "SELECT 1") == 1
-    assert clients[3].leave() == ""
-    wait_for(lambda: is_gone(pid))
-
-
 def test_a_killed_client_leaves_the_server_to_the_next(folder: Path, open_client: Callable[..., Client]) -> None:
     client = open_client(folder)
     client.line()

@@ -256,24 +256,6 @@ def test_the_operator_sees_who_there_is_and_nothing_that_was_said(app: Rows) -> 
         app.execute("insert into users (user_id, name) values (%s, 'mallory')", [uuid4()])
 
 
-def test_the_policies_cannot_be_taken_away_by_the_app_role(app: Rows) -> None:
-    for statement in (
-        "alter table messages disable row level security",
-        "alter table messages no force row level security",
-        "drop policy by_user on messages",
-        "create policy mine on messages using (true)",
-        "alter role memstore_app bypassrls",
-        "create view everything as select * from messages",
-        "copy messages from program 'true'",
-    ):
-        with pytest.raises(InsufficientPrivilege), undone(app):
-            app.execute(statement)
-    say(app, "user_id", ALICE)
-    with pytest.raises(InsufficientPrivilege, match="row-level security"), undone(app):
-        app.execute("set local row_security = off")
-        count(app, "messages")
-
-
 @pytest.mark.parametrize("name", ["", "memstore_app"], ids=["superuser", "app role"])
 async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login: Make, name: str) -> None:
     """A superuser ignores every policy, so that memstore steps down; the app role needs no more than the tables."""

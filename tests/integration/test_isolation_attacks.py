@@ -81,7 +81,10 @@ def shown(connection: Rows) -> set[UUID]:
         ("grant {superuser} to current_user", True),
         ("create role helper bypassrls", True),
         ("alter table messages disable row level security", True),
+        ("alter table messages no force row level security", True),
+        ("drop policy by_user on messages", True),
         ("create policy mine on messages using (true)", True),
+        ("create view everything as select * from messages", True),
         ("create trigger peek after insert on messages for each row execute function now()", True),
         ("create rule peek as on insert to messages do also select 1", True),
     ],
@@ -94,6 +97,12 @@ def test_nobody_steps_out_of_the_role(alice: Rows, server_url: str, statement: s
     else:
         alice.execute(statement)
     assert shown(alice) == {ALICE}
+
+
+def test_row_security_cannot_be_switched_off(alice: Rows) -> None:
+    with pytest.raises(InsufficientPrivilege, match="row-level security"), undone(alice):
+        alice.execute("set local row_security = off")
+        count(alice, "messages")
 
 
 @pytest.mark.parametrize("statement", ["reset memstore.user_id", "reset all", "set memstore.user_id = ''"])

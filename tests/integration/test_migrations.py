@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import socket
 import subprocess
 import sys
 import time
@@ -15,7 +13,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, SchemaOutdated, SchemaTooNew
+from memstore.errors import DatabaseError, MemstoreError, SchemaOutdated, SchemaTooNew
 from memstore.store import migrations
 
 Make = Callable[..., str]
@@ -44,7 +42,6 @@ CATALOG = {
 
 
 def catalog(url: str) -> dict[str, list[Any]]:
-    """Give all that makes a schema, sorted."""
     with psycopg.connect(url) as connection:
         return {name: sorted(connection.execute(query), key=repr) for name, query in CATALOG.items()}
 
@@ -199,61 +196,11 @@ def test_a_schema_does_not_take_the_tables_of_the_next_one_on_the_path(new_datab
         assert list(store.users()) == ["alice"]
 
 
-def test_an_ordinary_owner_makes_the_app_role(
-    new_database: Make, new_role: Make, login: Make, without_app_role: None
-) -> None:
-    """CREATEROLE is enough; the extension, where it is not a trusted one, is the administrator's part."""
-    owner = new_role("createrole")
-    url = new_database(owner=owner)
-    execute(url, "create extension vector")
-    with memstore.open(login(url, owner), settings=SETTINGS) as store:
-        store.user("alice").conversation("c").add("user", "I live in Porto.")
-        assert store.derive().failed == ()
-        assert store.user("alice").recall("Porto")
-        with store._database.user_transaction(store.user("alice").id) as tx:
-            assert tx.connection.execute("select current_user").fetchone() == ("memstore_app",)
-
-
-def test_a_missing_app_role_is_the_administrators_part(
-    server_url: str, new_database: Make, new_role: Make, login: Make, without_app_role: None
-) -> None:
-    owner = new_role()
-    url = new_database(owner=owner)
-    execute(url, "create extension vector")
-    before = objects(url)
-    advice = f"As an administrator: CREATE ROLE memstore_app LOGIN; GRANT memstore_app TO {owner};"
-    with pytest.raises(DatabaseError, match=f"memstore_app is missing and {owner} may not create roles.*{advice}"):
-        memstore.open(login(url, owner), settings=SETTINGS)
-    assert objects(url) == before
-    execute(server_url, advice.partition(": ")[2])
-    migrations.prepare(login(url, owner), upgrade_old=False)
-    assert migrations.status(url).current
-
-
 def test_a_missing_extension_is_the_administrators_part(new_database: Make, new_role: Make, login: Make) -> None:
     owner = new_role()
     url = login(new_database(owner=owner), owner)
     with pytest.raises(DatabaseError, match=r'permission denied to create extension "vector".*[Ss]uperuser'):
         memstore.open(url, settings=SETTINGS)
-
-
-def test_a_server_that_is_not_there_is_named_without_the_password(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-        url = f"postgresql://alice:{SECRET}@127.0.0.1:{port}/store"
-        for attempt in (
-            lambda: memstore.open(url, settings=SETTINGS),
-            lambda: migrations.status(url),
-            lambda: migrations.upgrade(url),
-        ):
-            with pytest.raises(
-                DatabaseUnreachable, match=rf"'store' at 127.0.0.1:{port} does not answer.*MEMSTORE_DATA"
-            ) as e:
-                attempt()
-            assert SECRET not in everything(e.value)
-    assert SECRET not in caplog.text
 
 
 def everything(error: BaseException | None) -> str:

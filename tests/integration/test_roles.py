@@ -54,16 +54,6 @@ def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str
             assert tx.connection.execute("select current_user").fetchone() == (f"memstore_{role}",)
 
 
-def test_the_app_does_everything(granted: Callable[[str], str]) -> None:
-    with memstore.open(granted("app"), settings=SETTINGS) as store:
-        user = store.user("dora")
-        user.conversation("c").add("user", "I live in Ghent and I am allergic to nuts.")
-        assert store.derive(user="dora").failed == ()
-        assert "Ghent" in user.recall("Where do I live?", limit=1)[0].text
-        assert user.receipt(user.conversation("c").context("Where do I live?", budget=400)).tokens
-        assert user.retract_fact(user.facts()[0]).state == "retracted"
-
-
 def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], filled: str) -> None:
     with psycopg.connect(filled) as superuser:
         before = counts(superuser)

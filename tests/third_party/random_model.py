@@ -24,7 +24,6 @@ TEMPLATE = (
 
 
 def tokens() -> tuple[list[str], list[float], list[int]]:
-    """Return the vocabulary: special tokens and every byte, with scores and types."""
     kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL] + [gguf.TokenType.BYTE] * 256
     texts = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256))]
     return texts, [0.0] * len(texts), [int(kind) for kind in kinds]
@@ -41,7 +40,6 @@ def preferences() -> np.ndarray:
 
 
 def weights() -> dict[str, np.ndarray]:
-    """Return the tensors by their names in llama.cpp."""
     random = np.random.default_rng(SEED)
 
     def matrix(rows: int, columns: int) -> np.ndarray:
@@ -65,7 +63,6 @@ def weights() -> dict[str, np.ndarray]:
 
 
 def write(path: str) -> None:
-    """Write the model to a file."""
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("random")
     writer.add_context_length(WINDOW)

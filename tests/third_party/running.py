@@ -57,7 +57,6 @@ class Suite:
 
     @property
     def name(self) -> str:
-        """What the page calls it."""
         return f"{self.package} {self.version}, {self.what}"
 
 
@@ -243,7 +242,6 @@ def write(outcomes: dict[str, Outcome]) -> None:
 
 
 def main() -> int:
-    """Run every suite and write the page; 1 where a test failed."""
     prepare()
     outcomes = {}
     for suite in EVERY:

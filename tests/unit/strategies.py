@@ -40,7 +40,6 @@ uuids = st.integers(min_value=1, max_value=2**100).map(lambda number: UUID(int=n
 
 
 def message(seq: int, role: str, text: str | None, name: str | None = None, **more: object) -> Message:
-    """Give a message as the store gives it."""
     columns = {
         "user_id": UUID(int=1),
         "conversation_id": UUID(int=2),
@@ -64,7 +63,6 @@ def message(seq: int, role: str, text: str | None, name: str | None = None, **mo
 
 
 def call(number: int) -> dict[str, object]:
-    """Give a tool call."""
     return {"id": f"call_{number}", "type": "function", "function": {"name": "f", "arguments": f'{{"n": {number}}}'}}
 
 
@@ -109,7 +107,6 @@ def hits(draw: st.DrawFn, tier: Tier) -> Hit:
 
 @st.composite
 def summaries(draw: st.DrawFn) -> Summary:
-    """A summary of some stretch."""
     begin = draw(st.integers(1, 20))
     return Summary.model_construct(
         id=draw(uuids),
@@ -144,7 +141,6 @@ def sections(draw: st.DrawFn) -> list[Section]:
 
 @st.composite
 def materials(draw: st.DrawFn) -> Candidates:
-    """Candidates as the path of a context makes it."""
     found, _ = split_turns(draw(conversations()))
     users = [turn for turn in found if turn.messages[0].role == "user"]
     asked = draw(st.sampled_from([None, *users[-1:]])) if users else None

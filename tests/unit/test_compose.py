@@ -27,7 +27,7 @@ from tests.helpers.tokenizers import LLAMA_3, byte_level, write
 from tests.unit.strategies import conversations, hits, materials, message, texts
 from tests.unit.test_tiktoken import published
 
-EXACT, ENCODING = load_counter("tiktoken:o200k_base"), _encoding("o200k_base")
+EXACT = load_counter("tiktoken:o200k_base")
 quick = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the slow tests may take
 budgets = st.integers(1, 60) | st.integers(60, 600) | st.integers(600, 8000)
@@ -42,7 +42,6 @@ def composed(material: Candidates, budget: int, counter: TokenCounter = EXACT) -
 
 @st.composite
 def questions(draw: st.DrawFn) -> dict[str, object]:
-    """A question and what was recalled for it."""
     return {
         "question": draw(st.none() | texts.map(lambda text: {"role": "user", "content": text})),
         "facts": draw(st.lists(hits(Tier.FACTS), max_size=6)),
@@ -76,7 +75,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check(material: Candidates, budget: int, larger: int, counter: TokenCounter) -> None:
-    """Compose a context, and assert every promise of what comes out."""
     context = composed(material, budget, counter)
     assert str(context) == str(composed(material, budget, counter)), "the same material gives the same bytes"
     if isinstance(context, BudgetTooSmall):
@@ -157,7 +155,6 @@ def is_shown(piece: ContextItem, context: Context) -> bool:
 
 
 def pinned_in(context: Context) -> set[UUID | None]:
-    """Give the standing facts that are in a context."""
     return {one.id for one in context.receipt.included if one.standing}
 
 
@@ -235,7 +232,6 @@ def test_the_budget_is_used_while_there_is_material_that_fits(budget: int) -> No
 
 
 def hit_on(one: Message, score: float) -> Hit:
-    """Give a hit on a message."""
     return Hit(Tier.MESSAGES, one.id, one.text or "", score, {}, (one.id,), one.occurred_at, seq=one.seq, speaker="Ann")
 
 

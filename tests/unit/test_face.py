@@ -56,18 +56,6 @@ def test_importing_memstore_imports_nothing_heavy() -> None:
     assert result.stdout.strip() == "[]"
 
 
-def test_opening_and_listing_facts_does_not_import_an_encoder(url: str) -> None:
-    code = (
-        "import sys, memstore\n"
-        f"with memstore.open({url!r}) as store:\n"
-        "    store.user('a').conversation('c').add('user', 'hi')\n"
-        "    store.user('a').facts()\n"
-        "print([name for name in ('onnxruntime', 'torch') if name in sys.modules])"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == "[]"
-
-
 def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
     from memstore import errors as tree
 

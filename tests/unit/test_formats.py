@@ -23,6 +23,7 @@ from memstore.models import Context, Hit, Message, Summary, Tier
 from memstore.providers import load_counter
 from memstore.strategies.base import Block, Turn, split_turns
 from tests.unit.strategies import START, call, materials, message, texts
+from tests.unit.test_compose import cut
 
 EXACT = load_counter("tiktoken:o200k_base")
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -41,7 +42,6 @@ class Own:
 
 EVERY: list[Format] = [*FORMATS.values()]
 formats = st.sampled_from([*EVERY, Own()])
-chats = [OpenAI(), Ollama(), Anthropic()]
 
 
 def composed(material: Candidates, budget: int, format: Format) -> Context:
@@ -88,15 +88,6 @@ def test_what_is_reported_as_stable_is_the_same_for_another_question(
         return
     prefixes = [cut(RenderedPrompt(one.messages, one.system).chat, least.receipt.static_tokens) for one in asked]
     assert prefixes[0] == prefixes[1]
-
-
-def cut(messages: list[dict[str, Any]], tokens: int) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while tokens > 0:
-        found.append(messages[len(found)])
-        tokens -= EXACT.count_message(found[-1])
-    assert tokens == 0
-    return found
 
 
 @cache

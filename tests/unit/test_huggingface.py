@@ -17,6 +17,7 @@ from memstore.providers import load_counter
 from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import (
+    CALL,
     CHATML,
     CORPUS,
     DATED,
@@ -24,20 +25,15 @@ from tests.helpers.tokenizers import (
     LLAMA_3,
     QWEN,
     SPECIAL,
+    USER,
     byte_level,
     sentencepiece,
     unigram,
     write,
 )
 
-USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
 SYSTEM: dict[str, Any] = {"role": "system", "content": "Be brief."}
 REPLY: dict[str, Any] = {"role": "assistant", "content": "At nine."}
-CALL: dict[str, Any] = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
-}
 WHAT = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
 TOOL: dict[str, Any] = {
     "type": "function",

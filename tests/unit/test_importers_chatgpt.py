@@ -48,7 +48,6 @@ def read(tmp_path):
 
 @pytest.fixture
 def one(read):
-    """Read a conversation of these messages."""
     return lambda *messages, **more: read([conversation(chain(*messages), **more)])
 
 

@@ -15,7 +15,6 @@ from tests.unit.importing import ignored, reasons, records, texts
 
 DATA = Path(__file__).parents[1] / "data"
 FERRY = DATA / "claude-code" / "-home-alice-ferry" / "6f1c2a9e-4b7d-4c55-9a0e-3d2f8b1c7e41.jsonl"
-TIMETABLE = "We keep the ferry timetable in Postgres, because SQLite locks. I prefer tabs over spaces."
 (HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
 
 

@@ -111,30 +111,28 @@ def test_what_was_sent_besides_text_is_named(read, text, seen):
     assert texts(read(f"13.01.24, 10:00 - Ann: {text}\n")) == [seen]
 
 
-def test_what_whatsapp_says_is_left_out_and_counted(read):
-    found = read(
-        "13.01.24, 09:00 - Messages and calls are end-to-end encrypted.\n"
-        "13.01.24, 10:00 - Ann: a\n"
-        "13.01.24, 10:01 - Bob changed the subject from “x” to “y: z”\n"
-        "13.01.24, 10:02 - Bob: This message was deleted\n"
-        "13.01.24, 10:03 - ~\u202fZoe: x \u200e<This message was edited>\n"
-    )
+@pytest.mark.parametrize(
+    ("encrypted", "renamed", "deleted", "edited"),
+    [
+        (
+            "Messages and calls are end-to-end encrypted.",
+            "Bob changed the subject from “x” to “y: z”",
+            ("This message was deleted", "You deleted this message"),
+            "This message was edited",
+        ),
+        (
+            "Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.",
+            "Bob hat den Betreff von „x“ zu „y: z“ geändert",
+            ("Diese Nachricht wurde gelöscht.", "Du hast diese Nachricht gelöscht."),
+            "Diese Nachricht wurde bearbeitet.",
+        ),
+    ],
+)
+def test_what_whatsapp_says_is_left_out_and_counted(read, encrypted, renamed, deleted, edited):
+    said = [encrypted, "Ann: a", renamed, f"Bob: {deleted[0]}", f"Ann: {deleted[1]}", f"~\u202fZoe: x \u200e<{edited}>"]
+    found = read("".join(f"13.01.24, 10:0{minute} - {line}\n" for minute, line in enumerate(said)))
     assert texts(found) == ["a", "x"]
     assert (found[-1].message["name"], found[-1].message["metadata"]) == ("Zoe", {"edited": True})
-    assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
-
-
-def test_what_whatsapp_says_in_german_is_left_out_too(read):
-    found = read(
-        "13.01.24, 09:00 - Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.\n"
-        "13.01.24, 10:00 - Ann: a\n"
-        "13.01.24, 10:01 - Bob hat den Betreff von „x“ zu „y: z“ geändert\n"
-        "13.01.24, 10:02 - Bob: Diese Nachricht wurde gelöscht.\n"
-        "13.01.24, 10:03 - Ann: Du hast diese Nachricht gelöscht.\n"
-        "13.01.24, 10:04 - Ann: b <Diese Nachricht wurde bearbeitet.>\n"
-    )
-    assert texts(found) == ["a", "b"]
-    assert found[-1].message["metadata"] == {"edited": True}
     assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 2}
 
 
@@ -142,11 +140,6 @@ def test_what_whatsapp_says_in_german_is_left_out_too(read):
 def test_me_is_either_name_in_any_case(read, me):
     ann, bob = read(ANDROID, me=me)
     assert (ann.message["name"], bob.message.get("name")) == ("Ann", None)
-
-
-def test_an_empty_file_is_said_to_be_empty(read):
-    [problem] = read("\ufeff\n \n")
-    assert "the file is empty" in problem.reason
 
 
 # --- names and ids --------------------------------------------------------------------------------------------------

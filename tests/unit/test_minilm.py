@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +19,6 @@ from memstore.providers import MINILM, load_embedder, load_stored_embedder
 from memstore.providers.minilm import BATCH, MiniLM, load
 from memstore.settings import ONNX_MINILM
 from tests.helpers.conformance import check_embedder
-from tests.waiting import await_exit
 
 ROOT = Path(__file__).parents[2]
 # English in sizes from nothing to ten thousand characters, other scripts, and what tokenizers stumble over.
@@ -107,6 +107,19 @@ def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest
         assert batches.result().shape == (BATCH * 8, 384)
 
 
+def await_exit(child: int, seconds: float = 30.0) -> int | None:
+    """Return how a child ended; None where it did not, and is ended here."""
+    last = time.monotonic() + seconds
+    while time.monotonic() < last:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
     texts = ["The ferry to Ischia leaves at nine from the old harbour."] * BATCH * 10
@@ -125,6 +138,3 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
             children.append(child)
         assert [await_exit(child) for child in children] == [0, 0, 0]
         batches.result()
-
-
-# -- what is not as it should be

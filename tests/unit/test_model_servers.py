@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
 import time
 import traceback
 from collections.abc import Iterator
@@ -150,7 +148,7 @@ def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedOllama, pa
         does.raw(b'"bad gateway"', 502), does.raw(b"[]", 504), does.raw(b"", 500),
         does.raw(b'{"error": "an error was encountered while running the model"}'), does.raw(b"not json"),
         does.raw(b"[1]"), does.raw(b"[" * 100_000), does.raw(b"\xff\xfe"), does.raw(b""),
-        does.resets_before_headers, does.resets_in_the_body, does.closes_in_the_body,
+        does.resets_before_headers, does.resets_in_the_body,
         does.raw(b'{"choices": []}'),
         does.raw(json.dumps(does.chat("{")).encode() + b"\n" + json.dumps(does.chat("}")).encode()),
     ],
@@ -194,7 +192,7 @@ def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
     assert len(server.asked()) == 1
 
 
-@pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips, does.drips_headers])
+@pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips])
 @pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps", "/v1/chat/completions", "/v1/models"])
 def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: str) -> None:
     ollamas.kind = "openai" if path.startswith("/v1") else "ollama"
@@ -406,25 +404,7 @@ def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedOllama
     assert ask(model).days == 3
 
 
-@pytest.mark.parametrize("told", [status(404, "404 page not found"), does.raw(b'{"models": [{"name": 1}, 2]}')])
-def test_a_server_that_tells_no_window_is_done_without(ollamas: ScriptedOllama, told: does.Behaviour) -> None:
-    ollamas.instead["/api/ps"] = told
-    ollamas.script.append(says(GOOD))
-    assert ask(model_of(ollamas)).city == "Lisbon"
-
-
 # The settings
-
-
-def test_without_the_library_its_absence_is_told() -> None:
-    code = (
-        "import sys; sys.modules['ollama'] = None\n"
-        "from memstore.errors import ProviderMissing\n"
-        "try:\n    import memstore.providers.ollama\n"
-        "except ProviderMissing as error:\n    print(error)"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ".[ollama]" in result.stdout
 
 
 # What OpenAI-compatible servers differ in
@@ -480,19 +460,10 @@ def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
     model_of(openais).complete(PROMPT, Tour, max_tokens=100)
     told = openais.asked()[0]["response_format"]["json_schema"]
     assert told["strict"] is True
-    assert told["schema"] == {
-        "type": "object", "required": ["stops", "title"], "additionalProperties": False,
-        "properties": {
-            "stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}},
-            "title": {"anyOf": [{"type": "string"}, {"type": "null"}]},
-        },
-        "$defs": {
-            "Stop": {
-                "type": "object", "required": ["town", "nights"], "additionalProperties": False,
-                "properties": {"town": {"type": "string"}, "nights": {"type": "integer"}},
-            }
-        },
-    }  # fmt: skip
+    schema, stop = told["schema"], told["schema"]["$defs"]["Stop"]
+    assert (schema["required"], stop["required"]) == (["stops", "title"], ["town", "nights"])
+    assert (schema["additionalProperties"], stop["additionalProperties"]) == (False, False)
+    assert stop["properties"] == {"town": {"type": "string"}, "nights": {"type": "integer"}}
 
 
 @pytest.mark.parametrize(

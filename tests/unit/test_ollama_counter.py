@@ -18,15 +18,9 @@ from memstore.providers.ollama_counter import PATTERNS, OllamaCounter, build_voc
 from memstore.providers.tiktoken import BytesCounter, longest
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
-from tests.helpers.tokenizers import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
+from tests.helpers.tokenizers import CALL, CORPUS, SPECIAL, USER, as_gguf, byte_level, sentencepiece
 from tests.ollama_server import ScriptedOllama, raw, says, status
 
-USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}
-CALL: dict[str, Any] = {
-    "role": "assistant",
-    "content": None,
-    "tool_calls": [{"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}],
-}
 TOOL = {"type": "function", "function": {"name": "find", "parameters": {}}}
 
 

@@ -229,24 +229,12 @@ def test_bm25_agrees_with_its_formula_by_hand() -> None:
     assert around.argmax() == 0, "they have no neighbours, being of two roles"
 
 
-def test_cosines_are_exact_and_nothing_without_vectors() -> None:
-    draw = np.random.default_rng(5)
-    vectors = draw.normal(size=(300, 16))
-    chunks = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
-    some, query = arrays(chunks), draw.normal(size=16).astype(np.float32)
-    expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
-    expected[::11] = 0
-    rows = np.array([1, 5, 11, 280])
-    assert signals.cosines(some, query, rows)[rows].tolist() == pytest.approx(expected[rows], abs=1e-6)
-    assert not signals.cosines(some, query, rows)[[0, 2, 281]].any()
-    assert not signals.rough_cosines(arrays([Given(1)]), query).any()
-
-
-def test_a_short_chunk_stands_less_for_itself() -> None:
-    share = signals.neighbour_weight(
-        arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
-    )
-    assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]
+def test_a_question_counts_less_where_a_person_answers_it_at_once_and_by_its_length() -> None:
+    asks = {7: 1}
+    said = [Given(1, asks), Given(2), Given(3, asks, role=Role.ASSISTANT), Given(4, asks)]
+    said += [Given(5, role=Role.ASSISTANT), Given(6, asks, characters=2400), Given(7)]
+    assert signals.question(arrays(said), 7).tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
+    assert not signals.question(arrays(said), 8).any()
 
 
 @pytest.mark.parametrize(
@@ -264,21 +252,6 @@ def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None
     names = ["Alice", "Bob", "user", None]
     found = signals.speaker(arrays([Given(n, speaker=name) for n, name in enumerate(names)]), query)
     assert found.tolist() == [float(name is not None and name == speaker) for name in names]
-
-
-def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
-    asks = {7: 1}
-    said = [
-        Given(1, asks),
-        Given(2),
-        Given(3, asks, role=Role.ASSISTANT),
-        Given(4, asks),
-        Given(5, role=Role.ASSISTANT),
-    ]
-    said += [Given(6, asks, characters=2400), Given(7)]
-    scores = signals.question(arrays(said), 7)
-    assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
-    assert not signals.question(arrays(said), 8).any()
 
 
 def test_a_day_that_is_named_counts_twice() -> None:

@@ -157,12 +157,6 @@ def test_the_value_said_last_is_active_in_whatever_order_facts_of_one_slot_are_j
     assert {value for _, value in _active([facts[day] for day in order])} == {towns[-1]}
 
 
-@given(st.permutations(range(6)))
-def test_the_same_facts_are_active_in_whatever_order_those_of_different_values_are_judged(order):
-    facts = [new(f"I moved for the {day}th time", replace(PORTO, value=f"town{day}"), day) for day in range(6)]
-    assert _active([facts[day] for day in order]) == _active(facts) == {(facts[-1].fact.text, "town5")}
-
-
 @given(st.permutations(range(5)), st.lists(st.sampled_from(["nurse", "ward nurse", "night ward nurse"]), min_size=5))
 def test_the_same_jobs_are_active_in_whatever_order_those_told_more_exactly_are_judged(order, jobs):
     facts = [

@@ -5,10 +5,8 @@ from __future__ import annotations
 import importlib
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -55,30 +53,12 @@ def test_count_knows_no_window(embedder: SentenceTransformerEmbedder, text: str,
     assert embedder.count(text) == tokens
 
 
-def test_a_lone_surrogate_is_the_replacement_character(embedder: SentenceTransformerEmbedder) -> None:
-    assert np.array_equal(embedder.embed_query("a \ud800 b"), embedder.embed_query("a \ufffd b"))
-    assert embedder.count("a \ud800 b") == embedder.count("a \ufffd b")
-
-
 @pytest.mark.usefixtures("embedder")
 @pytest.mark.parametrize("name", ["", "nobody/has-this-model", "./no-folder", "/no/such/folder", "a/b/c"])
 def test_an_absent_model_is_asked_for(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ProviderMissing, match=r"hf download|no folder|Name the model"):
         load(name)
     assert "http" not in capfd.readouterr().err
-
-
-def test_a_missing_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_module = importlib.import_module
-
-    def import_but(name: str) -> ModuleType:
-        if name == "sentence_transformers":
-            raise ModuleNotFoundError(name, name=name)
-        return import_module(name)
-
-    monkeypatch.setattr(importlib, "import_module", import_but)
-    with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
-        load("all-MiniLM-L6-v2")
 
 
 @pytest.fixture(scope="module")
@@ -104,15 +84,6 @@ def test_a_static_model_embeds_and_counts(static: Path) -> None:
     assert embedder.max_tokens >= 100_000
     near, far = embedder.embed_documents(["ferry leaves", "peanuts"] * 40)[:2]
     assert embedder.embed_query("leaves ferry") @ near > embedder.embed_query("leaves ferry") @ far + 0.1
-
-
-@pytest.mark.usefixtures("embedder")
-def test_vectors_in_half_the_precision_have_unit_length() -> None:
-    half = load("all-MiniLM-L6-v2")
-    half._model.to(importlib.import_module("torch").bfloat16)
-    made = half.embed_documents(["Ada is allergic to peanuts.", "The ferry leaves at nine."])
-    assert made.dtype == np.float32
-    assert np.allclose(np.linalg.norm(made, axis=1), 1, atol=1e-5)
 
 
 # Cross-encoders: a small one with random weights, as nothing is downloaded
@@ -161,13 +132,6 @@ def test_scores_are_the_library_s_own_before_they_are_squeezed(reranker: CrossEn
     assert np.allclose(scores, expected, rtol=1e-3)
     assert np.ptp(scores) > 1.5  # a sigmoid's are within 1
     assert not np.allclose(scores, reranker.scores("Who paints?", TEXTS), rtol=1e-2)
-
-
-def test_threads_take_turns(reranker: CrossEncoderReranker) -> None:
-    expected = reranker.scores(QUESTION, TEXTS)
-    with ThreadPoolExecutor(4) as pool:
-        for scores in pool.map(lambda _: reranker.scores(QUESTION, TEXTS), range(6)):
-            assert np.array_equal(scores, expected)
 
 
 def test_a_model_with_several_scores_is_no_reranker(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import fields, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -15,7 +15,7 @@ from memstore import InvalidInput
 from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
 from memstore.context.layout import compose
-from memstore.models import Fact, Hit, Message, Tier
+from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.strategies import STRATEGY_KINDS, Semantic, SlidingWindow, as_json, get_strategies
 from memstore.strategies.base import (
     PROTECTED,
@@ -24,6 +24,7 @@ from memstore.strategies.base import (
     Strategy,
     Turn,
     compress,
+    cover,
     split_turns,
     turns_of,
     view_of,
@@ -37,6 +38,7 @@ from memstore.strategies.buffers import (
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
 from tests.unit.strategies import START, call, conversations, message, summaries
+from tests.unit.test_compose import check_pairs
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
@@ -108,7 +110,6 @@ def check_places(view: ConversationView, after: ConversationView) -> None:
 
 
 def check_floor(view: ConversationView, after: ConversationView) -> None:
-    """What is protected stays as it is."""
     kept = [entry for entry in after.entries if isinstance(entry, Turn)]
     newest = list(view.entries[-PROTECTED:])
     assert kept[len(kept) - len(newest) :] == newest
@@ -204,46 +205,6 @@ def test_a_record_of_a_call_is_never_written_again() -> None:
     assert len(texts) == 1
 
 
-@pytest.mark.parametrize(
-    ("result", "wanted"),
-    [
-        ('{"error": {"code": "E4091", "message": "card declined"}, "log": "' + "x " * 300 + '"}', "E4091"),
-        ("\n".join(["start", *(f"step {n} done" for n in range(90)), "ValueError: total is 7"]), "failed: "),
-        ("\n".join(["start", *(f"step {n} done" for n in range(90)), "ValueError: total is 7"]), "total is 7"),
-        ("", "no output"),
-    ],
-)
-def test_outcomes_say_what_failed(result: str, wanted: str) -> None:
-    found = [
-        message(1, "user", "Pay."),
-        message(2, "assistant", "I try the card. " + "Slowly. " * 40, tool_calls=[call(1)]),
-        message(3, "tool", result, tool_call_id="call_1"),
-        *(message(n, "user", "More.") for n in range(4, 20)),
-    ]
-    made = compress(view_of(split_turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=10, most=20)]).entries
-    told = [entry.text for entry in made if isinstance(entry, Block)]
-    assert not told or wanted in told[0]
-    assert told or not result
-
-
-def test_parallel_calls_without_ids_are_paired_by_their_order() -> None:
-    calls = [{"function": {"name": name, "arguments": {"x": name}}} for name in ("first", "second")]
-    found = [
-        message(1, "user", "Go."),
-        message(2, "assistant", None, tool_calls=calls),
-        message(3, "tool", "alpha is the result. " + "noise " * 90),
-        message(4, "tool", "beta is the result. " + "noise " * 90),
-        *(message(n, "user", "More.") for n in range(5, 20)),
-    ]
-    (block,) = [
-        entry
-        for entry in compress(view_of(split_turns(found)[0], 9999, WordCounter()), [ToolCalls()]).entries
-        if isinstance(entry, Block)
-    ]
-    assert block.text.index("first(x=first)") < block.text.index("alpha") < block.text.index("second(x=second)")
-    assert block.text.index("second(x=second)") < block.text.index("beta")
-
-
 def test_a_goal_that_is_done_becomes_an_episode_and_an_open_one_does_not() -> None:
     found, _ = split_turns(asked_and_done())
     after = compress(view_of(found, 10_000, WordCounter()), [GoalBatch()])
@@ -289,10 +250,8 @@ def test_lists_of_strategies_as_json_and_back() -> None:
     ("given", "told"),
     [
         ("zip", "known are goal_batch, hierarchical, semantic"),
-        ({"older_than": 3}, "known are"),
         ({"strategy": "tool_calls", "age": 3}, "has no option age; it has older_than"),
         ({"strategy": "tool_calls", "older_than": 0}, "older_than=0: give a whole number from 1"),
-        ({"strategy": "tool_calls", "older_than": True}, "older_than=True"),
         ({"strategy": "summary_buffer", "target": 0.9}, "each must be above the next"),
         ({"strategy": "semantic", "share": 1.5}, "give a share"),
         (7, "is no strategy"),
@@ -319,14 +278,7 @@ def test_the_budget_holds_and_the_receipt_says_which_strategy_took_what(
     names = {one.name for one in chosen}
     assert all(one.note.partition(":")[0] in names for one in blocks)
     assert bool(blocks) == any(str(one["content"]).startswith("<record>") for one in context.messages)
-    expected: list[object] = []
-    for one in context.messages:
-        if one["role"] == "tool":
-            expected.remove(one["tool_call_id"])
-        else:
-            assert expected == []
-            expected = [made["id"] for made in one.get("tool_calls", [])]
-    assert expected == []
+    check_pairs(context)
 
 
 def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
@@ -340,10 +292,93 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]
 
 
-def test_examples_in_the_page_of_strategies_are_what_there_is() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "strategies.md").read_text(encoding="utf-8")
-    for name, kind in STRATEGY_KINDS.items():
-        assert f"## `{name}`" in page
-        assert all(f"`{option.name}`" in page for option in fields(kind))
-    for example in re.findall(r"update\(strategy=(\[.*?\])\)", page, re.S):
-        assert as_json(json.loads(example))
+# The cover: which summaries stand for what is older than the recent turns
+
+
+def summary(level: int, from_seq: int, to_seq: int, tokens: int = 10) -> Summary:
+    number = (level * 1000 + from_seq) * 1000 + to_seq
+    return Summary.model_construct(id=UUID(int=number), level=level, from_seq=from_seq, to_seq=to_seq, tokens=tokens)
+
+
+def ranges(found: Sequence[Summary]) -> list[tuple[int, int, int]]:
+    return [(one.level, one.from_seq, one.to_seq) for one in found]
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> list[Summary]:
+    """Level 1 over stretches of one to four messages, and levels above over three each while there are as many."""
+    found, level, begin = [], [], 1
+    for length in draw(st.lists(st.integers(1, 4), max_size=30)):
+        level.append(summary(1, begin, begin + length - 1, draw(st.integers(1, 30))))
+        begin += length
+    while level:
+        found += level
+        groups = [level[at : at + 3] for at in range(0, len(level) - 2, 3)]
+        level = [summary(one[0].level + 1, one[0].from_seq, one[-1].to_seq, draw(st.integers(1, 60))) for one in groups]
+    return draw(st.permutations(found))
+
+
+def finer(nest: Sequence[Summary], one: Summary, upto: int) -> list[Summary]:
+    """The summaries a level below that one of the nest stands for."""
+    return [
+        other
+        for other in nest
+        if other.level == one.level - 1 and one.from_seq <= other.from_seq <= min(one.to_seq, upto)
+    ]
+
+
+def messages(found: Sequence[Summary], upto: int) -> list[int]:
+    return [seq for one in found for seq in range(one.from_seq, min(one.to_seq, upto) + 1)]
+
+
+everything = st.tuples(nests(), st.integers(0, 130), st.integers(0, 700))
+
+
+@given(everything, st.integers(0, 200), st.randoms())
+def test_every_promise_of_a_cover(given_: tuple[list[Summary], int, int], more: int, random: object) -> None:
+    nest, upto, tokens = given_
+    found = cover(nest, upto, tokens)
+    said, above = messages(found, upto), set(messages(nest, upto))
+    assert len(said) == len(set(said)), "each message once"
+    assert sorted(said) == sorted(above)[len(above) - len(said) :], "the oldest are left out, and no others"
+    assert set(messages(cover(nest, upto, 10**6), upto)) == above, "and none where there is room"
+    left = tokens - sum(one.tokens for one in found)
+    assert left >= 0
+    for one in found:
+        under = finer(nest, one, upto)
+        assert not under or sum(other.tokens for other in under) - one.tokens > left, "nothing could be finer"
+    assert set(said) <= set(messages(cover(nest, upto, tokens + more), upto)), "more tokens cover no less"
+    random.shuffle(nest)  # type: ignore[attr-defined]
+    assert cover(nest, upto, tokens) == found
+    assert ranges(found) == sorted(ranges(found), key=lambda one: -one[1])
+
+
+NEST = [summary(1, 1 + 2 * n, 2 + 2 * n) for n in range(9)] + [summary(2, 1 + 6 * n, 6 + 6 * n, 15) for n in range(3)]
+
+
+def test_old_is_coarse_and_near_is_fine() -> None:
+    assert ranges(cover(NEST, 18, 61)) == [(1, 17, 18), (1, 15, 16), (1, 13, 14), (2, 7, 12), (2, 1, 6)]
+    assert ranges(cover(NEST, 18, 44)) == [(2, 13, 18), (2, 7, 12)]
+
+
+def test_what_an_older_refinement_saves_goes_to_the_newest() -> None:
+    nest = [summary(1, 1, 1, 1), summary(1, 2, 2, 1), summary(2, 1, 2, 10)]
+    nest += [summary(1, 3, 3, 9), summary(1, 4, 4, 9), summary(2, 3, 4, 10)]
+    assert ranges(cover(nest, 4, 20)) == [(1, 4, 4), (1, 3, 3), (1, 2, 2), (1, 1, 1)]
+
+
+def test_what_the_recent_turns_show_is_not_covered() -> None:
+    assert ranges(cover(NEST, 14, 10**6))[0] == (1, 13, 14)
+    assert ranges(cover(NEST, 13, 10**6))[0] == (1, 13, 14), "nothing ends nearer"
+    assert ranges(cover(NEST, 14, 49)) == [(1, 13, 14), (2, 7, 12), (2, 1, 6)], "one finer costs less than the coarse"
+    assert cover(NEST, 0, 10**6) == []
+
+
+def test_those_made_on_demand_take_no_part() -> None:
+    assert cover([summary(0, 1, 18), summary(1, 1, 2)], 18, 100) == [summary(1, 1, 2)]
+
+
+def test_a_summary_stays_where_the_finer_ones_leave_out_messages() -> None:
+    torn = [one for one in NEST if ranges([one]) != [(1, 3, 4)]]
+    assert (2, 1, 6) in ranges(cover(torn, 18, 10**6))
+    assert (1, 9, 10) in ranges(cover(torn, 18, 10**6))

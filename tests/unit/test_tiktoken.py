@@ -66,29 +66,18 @@ def test_count(name: str, text: str, tokens: int) -> None:
 
 # The example of OpenAI's cookbook, which counts 129 tokens by the encoding of gpt-4 and 124 by that of gpt-4o.
 COOKBOOK = [
-    {
-        "role": "system",
-        "content": "You are a helpful, pattern-following assistant that translates corporate jargon into plain "
-        "English.",
-    },
-    {"role": "system", "name": "example_user", "content": "New synergies will help drive top-line growth."},
-    {"role": "system", "name": "example_assistant", "content": "Things working well together will increase revenue."},
-    {
-        "role": "system",
-        "name": "example_user",
-        "content": "Let's circle back when we have more bandwidth to touch base on opportunities for increased "
-        "leverage.",
-    },
-    {
-        "role": "system",
-        "name": "example_assistant",
-        "content": "Let's talk later when we're less busy about how to do better.",
-    },
-    {
-        "role": "user",
-        "content": "This late pivot means we don't have time to boil the ocean for the client deliverable.",
-    },
-]
+    {"role": role, "content": text} | ({"name": name} if name else {})
+    for role, name, text in (
+        ("system", "", "You are a helpful, pattern-following assistant that translates corporate jargon into plain "
+         "English."),
+        ("system", "example_user", "New synergies will help drive top-line growth."),
+        ("system", "example_assistant", "Things working well together will increase revenue."),
+        ("system", "example_user", "Let's circle back when we have more bandwidth to touch base on opportunities for "
+         "increased leverage."),
+        ("system", "example_assistant", "Let's talk later when we're less busy about how to do better."),
+        ("user", "", "This late pivot means we don't have time to boil the ocean for the client deliverable."),
+    )
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "tokens"), [("cl100k_base", 129), ("o200k_base", 124)])

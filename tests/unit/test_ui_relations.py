@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from memstore.models import Fact
-from memstore.server.ui.relations import MAX_NODES, Drawing, choose, draw, find_lives, find_relations, grow
+from memstore.server.ui.relations import Drawing, choose, draw, find_lives, find_relations, grow
 
 ALICE = UUID(int=1)
 
@@ -53,24 +53,6 @@ def test_a_life_has_each_value_for_as_long_as_it_held() -> None:
     assert all(one.x + one.width <= other.x for one, other in pairwise(life.values))
 
 
-def test_a_value_that_expired_says_when() -> None:
-    gone, later = datetime(2025, 6, 1, tzinfo=UTC), datetime(2999, 1, 1, tzinfo=UTC)
-    before = fact("Alice", "residence", "cork", year=2022, state="superseded")
-    for ends, until, holds in (
-        ([gone], gone, False),  # it expired
-        ([gone, None], None, True),  # somebody else says it too
-        ([gone, later], later, True),
-    ):
-        last = [
-            fact("Alice", "residence", "porto", year=2024, text=f"Alice lives in Porto {number}.", expires_at=end)
-            for number, end in enumerate(ends)
-        ]
-        (life,) = find_lives([before, *last])
-        assert (life.values[-1].until, life.values[-1].holds) == (until, holds)
-    ended = fact("Alice", "residence", "porto", year=2024, expires_at=later, valid_to=gone)
-    assert find_lives([before, ended])[0].values[-1].until == gone
-
-
 def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> None:
     facts = [
         fact("Alice", "partner", "tom"),
@@ -96,21 +78,6 @@ def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> N
         ((relation, _),) = drawing.across
         assert relation.fact.text == "Tom lives in Porto."
         assert all(row.relation or not row.side for row in drawing.rows)
-
-
-def test_every_name_has_a_row_of_its_own_and_there_are_sixty_at_most() -> None:
-    chain = [fact(f"Person {number}", "knows", f"Person {number + 1}") for number in range(30)]
-    many = [fact("Alice", f"likes/thing {number}", "yes") for number in range(100)]
-    facts = [*many, fact("Alice", "knows", "person 0"), *chain]
-    _, names = choose(find_relations(facts))
-    assert len(names) == MAX_NODES
-    assert {f"person {number}" for number in range(30)} <= set(names)  # what connects goes first
-    for sides in (1, 2):
-        drawing = drawn(facts, sides)
-        assert drawing == drawn(facts, sides)
-        assert len(drawing.rows) == MAX_NODES
-        assert len({(row.side, row.y) for row in drawing.rows}) == MAX_NODES
-        assert all(row.name and 0 < row.x < drawing.width and 0 < row.y < drawing.height for row in drawing.rows)
 
 
 def test_a_long_attribute_is_cut_to_its_room_at_once() -> None:

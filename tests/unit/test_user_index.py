@@ -16,7 +16,7 @@ from memstore.search.recall import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store import postings
 from memstore.store.postings import IndexedChunk, Matches, Postings
-from memstore.store.user_index import KERNEL, NEIGHBOURS, SESSION_GAP_HOURS, IndexCache, UserIndex
+from memstore.store.user_index import SESSION_GAP_HOURS, IndexCache, UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
 USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -40,25 +40,6 @@ def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_convers
     assert found[10] == [10, 11], "after a long silence another session begins"
     assert found[20] == [20], "another conversation"
     assert found[21] == [21], "facts are said by nobody"
-
-
-def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question() -> None:
-    draw = np.random.default_rng(3)
-    vectors = draw.normal(size=(12, 8))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    some = arrays([Given(n, vector=None if n == 7 else vectors[n].tolist()) for n in range(12)])
-    query = draw.normal(size=8)
-    own = vectors @ query
-    own[7] = 0
-    found = (some.neighbour_kernel * np.append(own, 0)[some.neighbours]).sum(axis=0)
-    for n in range(12):
-        weighed = [
-            weight * vectors[n + step]
-            for weight, step in zip(KERNEL, range(-NEIGHBOURS, NEIGHBOURS + 1), strict=True)
-            if 0 <= n + step < 12 and n + step != 7
-        ]
-        mean = np.sum(weighed, axis=0)
-        assert found[n] == pytest.approx(mean @ query / np.linalg.norm(mean), abs=1e-6)
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.booleans())
@@ -90,14 +71,11 @@ def test_arrays_that_grew_are_those_that_came_at_once(cuts: list[int], asked: bo
 def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
     draw = np.random.default_rng(7)
     vectors = draw.normal(size=(7, 4)).astype(np.float32)
-    before = arrays([Given(n, {1: 1}, vectors[n]) for n in range(6)])
+    before, again = arrays([Given(n, {1: 1}, vectors[n]) for n in range(6)]), arrays([Given(3, {2: 1}, vectors[6])])
     assert len(before.context_norm) == len(before.sorted_terms[0]) == 6
-    again = arrays([Given(3, {2: 1}, vectors[6])])
     again.records["digest"] += 1
     grown = before.extend(again)
-    assert grown.rows_with_term(1)[0].tolist() == [0, 1, 2, 3, 4]
-    assert grown.rows_with_term(2)[0].tolist() == [5]
-    assert beside(grown, 5) == [1, 2, 3, 4, 5]
+    assert (grown.rows_with_term(1)[0].tolist(), grown.rows_with_term(2)[0].tolist()) == ([0, 1, 2, 3, 4], [5])
     fresh = UserIndex(grown.version, NOW, grown.records, grown.speakers, grown.terms, grown.frequencies, grown.vectors)
     assert grown.context_norm.tolist() == fresh.context_norm.tolist()
 

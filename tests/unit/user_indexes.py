@@ -38,7 +38,6 @@ class Given:
 
 
 def arrays(chunks: Sequence[Given]) -> UserIndex:
-    """Give arrays of chunks in this order."""
     records = np.zeros(len(chunks), RECORD)
     for row, chunk in zip(records, chunks, strict=True):
         row["name"] = UUID(int=chunk.number).bytes + chunk.chunk_index.to_bytes(4, "big")
@@ -64,5 +63,4 @@ def arrays(chunks: Sequence[Given]) -> UserIndex:
 
 
 def keys(some: UserIndex, rows: Sequence[int] | np.ndarray) -> list[ChunkKey]:
-    """Give the names of rows."""
     return [chunk.key for chunk in some.chunks(np.array(rows, dtype=np.intp))]

@@ -91,7 +91,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     as_of = request.as_of
     page, every, ranked, version = tx.first[-4:]
     if resolved.strategies:
-        page = messages.newest(tx, conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of)
+        page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
