@@ -1,7 +1,5 @@
 """The distribution's Chromium, for tests of pages."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

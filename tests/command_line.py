@@ -1,7 +1,5 @@
 """The command line as a process of its own, and what a command gives back."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -12,8 +12,6 @@ A page says in comments, which readers do not see, what its blocks need and the 
 `python -m tests.documented PAGE` runs one in the folder where it is started.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import socket

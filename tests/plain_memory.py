@@ -4,8 +4,6 @@ Each word of `WORD` is said by one draft alone, so that a text which comes back 
 messages it rests on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Servers for tests: in this process with no socket, and on a free port of this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Sequence

@@ -1,7 +1,5 @@
 """Guards against work that grows faster than the text it is done on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from time import process_time
 

@@ -1,7 +1,5 @@
 """Workers as processes of their own, and histories for them."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the tests of the whole product share."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path

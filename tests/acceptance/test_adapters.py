@@ -1,7 +1,5 @@
 """The doors to frameworks, each where its framework is installed. `make conformance` runs suites that others wrote."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Backfills: what is pending is planned, begun, stopped and gone on with, within its caps, and verified in the end."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Backups and what comes back of them: the commands of the page are run as they stand there."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

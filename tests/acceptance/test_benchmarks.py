@@ -1,7 +1,5 @@
 """The benchmarks still run; what they measure is read by people."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

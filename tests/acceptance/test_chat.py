@@ -1,7 +1,5 @@
 """The assistant that remembers, as people use it: sessions, ends of every kind, and a window that is never exceeded."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

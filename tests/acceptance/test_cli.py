@@ -1,7 +1,5 @@
 """The command line as people and programs use it. What needs a process of its own runs the installed script."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Logins and what they may, from the command line: `db grant`, and `users` and `doctor` as such a login."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Many at once: writers, derivers and readers of the same conversations, in threads, tasks and processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The containers, as far as that goes without an engine: their files, and what they run, with their users and roles."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The password of the database's URL is told to nobody: no log, error, traceback, receipt, event or output has it."""
 
-from __future__ import annotations
-
 import logging
 import traceback
 import warnings

@@ -1,7 +1,5 @@
 """The pages: links lead somewhere, and their programs run as they stand."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Another embedder while all go on: by commands that are killed, beside recalls, contexts, adds and a worker."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

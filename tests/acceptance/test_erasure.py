@@ -1,7 +1,5 @@
 """Erasing while others derive, add, ask and are killed: all or nothing, and nothing of it is written afterwards."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Exports as people make them, on the command line; as long as they come, in how much memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Hooks of coding agents: a prompt gets what other sessions say to it, a turn is stored once, and nothing fails."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

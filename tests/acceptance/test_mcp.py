@@ -1,7 +1,5 @@
 """Memory as a model meets it: by the SDK's own client in memory, over stdio to a process, and over HTTP to a server."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """Chat models on the command line, with the real client and a server on a real socket; in a pool of one; their cost."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

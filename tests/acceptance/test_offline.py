@@ -1,7 +1,5 @@
 """No network but the database that the user named: nothing is fetched, reported or looked up, and nothing stands in."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

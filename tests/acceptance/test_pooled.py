@@ -1,7 +1,5 @@
 """Behind pgbouncer in transaction mode: everything works, no session keeps anything, nobody sees another's rows."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

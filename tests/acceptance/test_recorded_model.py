@@ -3,8 +3,6 @@
 How they were made, and the figures that were judged by hand, is told in tests/data/model/README.md.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

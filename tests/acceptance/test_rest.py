@@ -1,7 +1,5 @@
 """Every resource of the REST server, as a program uses it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

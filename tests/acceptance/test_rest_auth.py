@@ -1,7 +1,5 @@
 """Who may ask the REST server and for whom; what it refuses, and what it says then."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """What the REST server says of itself: the page of it names every resource, and requests made from it find no fault."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

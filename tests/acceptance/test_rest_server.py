@@ -1,7 +1,5 @@
 """The REST server on a real socket: a stop with a request under way, logs, metrics and tokens."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Servers that only read, and a standby that takes the place of a primary which is lost under load."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The pages at /ui, as whoever looks through a memory meets them; and whoever would misuse them."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

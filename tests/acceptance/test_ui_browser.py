@@ -1,7 +1,5 @@
 """The pages at /ui in a browser: nothing that was stored runs, everybody can use it, and no script is needed."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec

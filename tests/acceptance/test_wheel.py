@@ -1,7 +1,5 @@
 """What is installed: a wheel made from a clone without the embedding model has it, and runs the README's ten lines."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

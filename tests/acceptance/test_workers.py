@@ -1,7 +1,5 @@
 """Workers: processes that take turns at what is pending, are killed, meet failures, and leave what one run would."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """The store that both worlds are tested on: the same tests, generated for the blocking twin."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Contexts of talk: an answer stands with its question, what says nothing stays out, and lists are gathered."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 

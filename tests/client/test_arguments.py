@@ -1,7 +1,5 @@
 """What callers give wrongly is refused in memstore's own words: never by Python's, nor by the database's."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any

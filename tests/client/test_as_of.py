@@ -1,7 +1,5 @@
 """As of a past moment: messages, summaries, facts, strategies as they were known then, whatever happened since."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any

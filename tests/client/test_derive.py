@@ -1,7 +1,5 @@
 """The derived tiers: complete, idempotent, with sources, and visible where they fail."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Documents: kept by name, found by meaning or by what they hold, gone when their time is over."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Another embedder in the place of one: recall is as it was before, meanwhile and after, and so is what is derived."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta

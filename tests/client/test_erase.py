@@ -1,7 +1,5 @@
 """Erasing: nothing of what was erased is left in any table, everything else is as it was, and it does not come back."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Memory out and in again: equal rows, equal recall and equal contexts; nothing twice, nothing overwritten."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

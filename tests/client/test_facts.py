@@ -1,7 +1,5 @@
 """The life of a fact: reinforced, superseded, outdated, contradicted, edited, taken back, undone; any past moment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone

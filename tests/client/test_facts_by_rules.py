@@ -1,7 +1,5 @@
 """Sentences of newcomers in a store: what changes one thing leaves the others, and order leaves no trace."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

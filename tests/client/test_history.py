@@ -1,7 +1,5 @@
 """History in, into a real database: what is new, known, skipped, in conflict, and what a dry run says of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Users with more chunks than a process holds: the database finds what the process would, and stays fast behind it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit

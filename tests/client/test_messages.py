@@ -1,7 +1,5 @@
 """The recent tier: what goes in comes out, once, in order, unchanged."""
 
-from __future__ import annotations
-
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Chat models that find facts and write summaries: used where they answer, done without where they do not."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

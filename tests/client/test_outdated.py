@@ -1,7 +1,5 @@
 """What was said and holds no longer: in a context it says so, and ranks behind what took its place."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Instructions and fact types of one's own: of a store, a user and a conversation, told to a model and to rules."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The plain calls of a conversation, its settings and its statistics."""
 
-from __future__ import annotations
-
 import pytest
 
 from memstore.client.conversation import AsyncConversationScope

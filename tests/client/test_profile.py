@@ -1,7 +1,5 @@
 """Profiles, and what is forgotten on purpose: facts that are pinned, unimportant, expired, or were in no context."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A context and its receipt, in every format and with everything asked for at once: they belong together."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Recall and context over a real database: filters, the question, what was known when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

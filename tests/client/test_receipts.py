@@ -1,7 +1,5 @@
 """Receipts: what was considered, kept and read later, and the same bytes made again from them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What is made anew: facts that come out again keep their past, and chunks that lack vectors get them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What a context waits for: what can be read together is, and nothing is read twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

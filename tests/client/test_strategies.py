@@ -1,7 +1,5 @@
 """Strategies through the door: kept with a conversation, for one context alone, and told in the receipt."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The nest of summaries, and those on demand: complete, made once, each message covered once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

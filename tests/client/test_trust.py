@@ -1,7 +1,5 @@
 """What is said by somebody who is not believed alone waits until it is confirmed, and changes nothing until then."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

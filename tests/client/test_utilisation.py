@@ -1,7 +1,5 @@
 """How much of a budget is used where there is enough to say, in natural English."""
 
-from __future__ import annotations
-
 import random
 
 from memstore.client.store import AsyncMemoryStore

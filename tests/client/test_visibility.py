@@ -1,7 +1,5 @@
 """What a viewer is shown: by the rules, everywhere in a context, and nothing of what it may not see."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a provider keeps of the promises of its Protocol, and when two of them find the same."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

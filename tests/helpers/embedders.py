@@ -5,8 +5,6 @@ have the cosines of the hashing embedder, so whatever is recalled must be as it 
 a text with itself is about 0.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Facts that come in, and stored ones, for what is decided about them without a store."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 from uuid import UUID

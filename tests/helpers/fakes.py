@@ -1,7 +1,5 @@
 """Providers without weights: a token counter, a reranker and a chat model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Workers forked from a process that has imported this: they begin at once, where a fresh one takes seconds."""
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

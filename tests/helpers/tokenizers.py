@@ -1,7 +1,5 @@
 """Small tokenizers, trained here, of the kinds that open models have, and chat templates in the shapes of theirs."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading the pages at /ui as a browser would, and following every link of them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass, field

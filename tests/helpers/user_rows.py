@@ -1,7 +1,5 @@
 """What a user has in the database, row by row, to be compared with what another history left there."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

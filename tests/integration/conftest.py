@@ -1,7 +1,5 @@
 """Databases for a whole file of tests, where a clone for each test would take longer than the tests."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 from uuid import uuid4

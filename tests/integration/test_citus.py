@@ -3,8 +3,6 @@
 With the same --dsn all other tests have a distributed schema too; docs/how-to/many-machines.md says which were run.
 """
 
-from __future__ import annotations
-
 import shutil
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Distributing, against what Citus was measured to refuse: its functions stand in; test_citus.py asks a real one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The private Postgres of a folder: shared, counted, recovered, stopped; and no harm to anybody else."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import pwd

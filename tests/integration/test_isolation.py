@@ -1,7 +1,5 @@
 """Rows of a user are out of reach without that user's scope: held by the database, whatever the SQL says."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Whoever runs SQL as an application's login, in somebody's scope, tries to get at somebody else's rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Secrets are masked before they are stored, wherever they come in, and it is told."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

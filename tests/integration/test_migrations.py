@@ -1,7 +1,5 @@
 """How a database becomes memstore's: once, whole, never over somebody else's tables, and with errors that help."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """Stored injections through every door, derived from: nobody else's memory changes by a byte."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

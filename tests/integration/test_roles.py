@@ -1,7 +1,5 @@
 """Four roles: what each may do, by the product and in raw SQL; and how logins get them, with no superuser at hand."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The migrated database itself: what the models say, keys that begin with the user, policies on everything, rights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The named statements: each is planned, used and the user's own; the hot ones keep their plans on a large table."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import AsyncIterator, Callable, Iterator

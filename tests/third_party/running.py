@@ -6,8 +6,6 @@ They are downloaded as their authors publish them and run in an environment of t
 for the class under test; what is left out is left out by name, with a reason.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The suites that others wrote for what the adapters are, and what their pages show: `make conformance`."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

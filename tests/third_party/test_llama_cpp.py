@@ -1,7 +1,5 @@
 """The real llama.cpp server with a model of random weights: its grammar makes even of that what was asked for."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

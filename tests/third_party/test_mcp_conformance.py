@@ -3,8 +3,6 @@
 The others call tools of the suite's own names (`test_simple_text`…), which only a server written for them has.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What the tests of importers share: what was found, by its kind, and JSON that is not as a format has it."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile

@@ -1,7 +1,5 @@
 """What Hypothesis draws: texts that tokenizers find hard, and the material of contexts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Counts of Claude's tokens by Anthropic's count endpoint, against a server that answers in its shapes."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """The bound by bytes and the estimate, held against real tokenizers: no text may have more tokens than they say."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

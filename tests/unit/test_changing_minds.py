@@ -3,8 +3,6 @@
 Those held out were written before the rules, which were tuned on the others.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import replace

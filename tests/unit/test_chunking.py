@@ -1,7 +1,5 @@
 """Where long texts are cut: into chunks, apart from pasted code, and between lines of what tools gave."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Every command and option has a help text, and the reference pages say what the code says."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

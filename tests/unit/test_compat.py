@@ -1,7 +1,5 @@
 """What is done while something else waits: both results, the first error that counts, the caller's context."""
 
-from __future__ import annotations
-
 import asyncio
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The promises of a context, held by properties: the budget, tool pairs, order, determinism."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from dataclasses import replace

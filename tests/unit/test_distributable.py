@@ -1,7 +1,5 @@
 """What a Citus refuses, or answers wrongly, that a Postgres does: no named statement has it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

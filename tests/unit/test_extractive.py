@@ -1,7 +1,5 @@
 """The lines of summaries, the choice among them, and the text that is made of them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

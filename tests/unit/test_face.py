@@ -1,7 +1,5 @@
 """The public face: complete, light, and what the README shows."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import subprocess

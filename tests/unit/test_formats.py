@@ -1,7 +1,5 @@
 """The promises of every format: budget, tool pairs, what an API takes, and that memory stays a quotation."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Counts by a model's own tokenizer and chat template: what is counted is what a server would send, to the token."""
 
-from __future__ import annotations
-
 import json
 import random
 from contextlib import suppress

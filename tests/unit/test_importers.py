@@ -1,7 +1,5 @@
 """What all importers share: finding the one for a file, opening it, and reading long lists piece by piece."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """The export of ChatGPT: which messages of the tree are taken, in which words, and what a damaged file still gives."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """The export of Claude: which messages of its trees are taken, what they say, and what a damaged file still gives."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Sessions of Claude Code and Codex: what a person and the assistant said is taken, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Damaged and hostile files of every format: whatever is done to them, reading ends in words, and in bounded memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zipfile

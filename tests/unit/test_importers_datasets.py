@@ -1,7 +1,5 @@
 """What has no times and often no ids: fine-tuning files of OpenAI's, and dumps of LangChain."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Gemini's activities: put in order, cut into conversations, prompts without their verb, answers without their HTML."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

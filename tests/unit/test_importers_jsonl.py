@@ -1,7 +1,5 @@
 """memstore's own format: what comes back, what is refused with which words, and in how much memory."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

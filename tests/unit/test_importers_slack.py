@@ -1,7 +1,5 @@
 """Slack's export: channels, threads, people and bots, and texts as a reader sees them."""
 
-from __future__ import annotations
-
 import json
 import zipfile
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """WhatsApp's chats: times without zones, dates of every country, who said what, and what WhatsApp itself says."""
 
-from __future__ import annotations
-
 from datetime import UTC
 from zoneinfo import ZoneInfo
 

@@ -1,7 +1,5 @@
 """JSON is refused by its depth, which is counted: how deep Python itself can go differs by version. Calls hold JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a chat model is shown of a conversation, and what of its answer is believed."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

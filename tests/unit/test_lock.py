@@ -1,7 +1,5 @@
 """The lock file is of this project, whole, and names no place from which packages come."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

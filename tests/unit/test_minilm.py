@@ -1,7 +1,5 @@
 """The default embedder: the vectors of sentence-transformers, from a graph that is made anew, in threads and forks."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

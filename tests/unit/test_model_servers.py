@@ -1,7 +1,5 @@
 """Chat models of Ollama and of OpenAI-compatible servers, through the real clients, against one that misbehaves."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import time

@@ -1,7 +1,5 @@
 """Counts of Ollama's models, against a server that renders as the real one does: exact, or a bound and called one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,7 +1,5 @@
 """The parts of packing: the window that moves in steps, what is said already, what is left."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """What a question's words tell about where its answer is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

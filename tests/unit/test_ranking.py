@@ -1,7 +1,5 @@
 """Ranking: the sum of the parts, one order, whatever way the chunks are held."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

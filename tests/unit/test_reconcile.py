@@ -1,7 +1,5 @@
 """Reconciling: what a new fact means for the known ones, and that neither order of them matters."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ Of each the frame of the context is compared with that of a context of harmless 
 messages, what stands at the margin (fences, headings, days, speakers), sections, other messages byte for byte, budget.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

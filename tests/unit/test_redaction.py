@@ -3,8 +3,6 @@
 Every secret here is made up and put together from parts, so that no scanner takes this file for a leak.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """What the rules read of what people type: every example of every language, what always holds, and what is none."""
 
-from __future__ import annotations
-
 import json
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What users may say of sections, and what becomes of it in one budget."""
 
-from __future__ import annotations
-
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section

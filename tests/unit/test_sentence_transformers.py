@@ -1,7 +1,5 @@
 """Models of sentence-transformers that are on this machine: nothing is downloaded."""
 
-from __future__ import annotations
-
 import importlib
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings: what is given wins, what cannot be is named, and what is misspelt is not silently another store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The promises of compression, held by properties over drawn conversations and any list of strategies in any order."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

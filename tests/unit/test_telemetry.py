@@ -1,7 +1,5 @@
 """What OpenTelemetry is told, read by its own SDK: numbers, and nothing that anybody said or is called."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

@@ -1,7 +1,5 @@
 """Counts by OpenAI's encodings and its published rule for chats."""
 
-from __future__ import annotations
-
 import gc
 import gzip
 import json

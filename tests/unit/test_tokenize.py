@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from uuid import UUID

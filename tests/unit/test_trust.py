@@ -1,7 +1,5 @@
 """Which characters of a message are its writer's own."""
 
-from __future__ import annotations
-
 import pytest
 
 from memstore.derive.facts.rule_extractor import LEVELS, TrustPolicy

@@ -1,7 +1,5 @@
 """The graph of a user's entities, and the lives of values: what facts become on the page."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Arrays of chunks: who stands beside whom, what grows, what is kept."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Whom a message addresses, and the rule made of it."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Arrays of chunks as a test gives them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
