@@ -157,6 +157,7 @@ def test_names_are_those_that_were_said(said: str, told: str, value: str | None,
     ("said", "told", "doubted"),
     [
         ("I eat fish", "Alice does not eat fish.", True), ("I gave up fish", "Alice eats no fish any more.", False),
+        ("I eat fish", "Alice eats no fish any more.", True), ("allergic to fish", "Alice must not eat fish.", False),
         ("I work on Mondays", "Alice never works on Mondays.", True),
     ],
 )  # fmt: skip
@@ -725,7 +726,7 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
 def test_a_number_of_any_length_is_read() -> None:
     passage = make_passages(TALK)[0]
     text = "Alice is allergic to " + "1" * 5000 + " peanuts."
-    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", ["user"]) is not None
+    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", ["user"], has_slot=False) is not None
 
 
 @pytest.mark.parametrize("column", ["text", "subject", "attribute", "value"])

@@ -59,7 +59,7 @@ _ENDING = re.compile(
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
-_HOLLOW = word_set("any anymore more longer mehr plus yet noch even all after either again wieder please bitte no nein")
+_HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
 _MONTHS = "|".join(
     name for code in LANGUAGES for name in str(language(code).data.get("months", "")).split() if len(name) > 2
 )
@@ -227,6 +227,7 @@ def find_doubt(
     background: str,
     trusted: Collection[str],
     *,
+    has_slot: bool,
     name: str = "",
     replaced: str = "",
 ) -> Doubt | None:
@@ -254,7 +255,9 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    denies = is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted))
+    basis = find_basis(text, subject, spans, shown, trusted)
+    is_reversed = has_slot or {*content_words(text)} <= {NOT, *_HOLLOW, *content_words(f"{basis} {subject}")}
+    denies = is_reversed and is_denied(text) and not _is_negative(basis)
     if denies and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
@@ -354,7 +357,7 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     if others or span.passage.role not in trusted:
         return False
     whole = [span._replace(start=0, stop=len(span.passage.text))]
-    return find_doubt(text, subject, whole, shown, f"{subject}: {text}", trusted) is None
+    return find_doubt(text, subject, whole, shown, f"{subject}: {text}", trusted, has_slot=True) is None
 
 
 def may_end(

@@ -251,7 +251,9 @@ class Inquiry:
             attribute, value = _attribute(fact), _tidy(fact.value or "") or None
             name = (value or "") if attribute in NAMED else ""
             replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
-            doubt = find_doubt(fact.text, subject, spans, talk, background, self.trusted, name=name, replaced=replaced)
+            has_slot = bool(fact.attribute or fact.ends)
+            compared = fact.text, subject, spans, talk, background, self.trusted
+            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
