@@ -131,6 +131,7 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
         ("My sister visits me", "Alice's sister Petra visits her.", None, True),
         ("my sister petra visits me", "Alice's sister Petra visits her.", None, False),
         ("I like my dentist", "Alice likes her dentist Dr. Brown.", None, True),
+        ("Doctor Brown rang", "Alice got a call from Dr. Brown.", None, False),
         ("I like the cafe lumiere", "Alice likes the Café Lumière.", None, False),
         ("I moved into a flat", "Alice moved into a flat.", "Vienna", True),
         ("I moved to vienna last week", "Alice moved to Vienna on Monday, in March.", "Vienna", False),
