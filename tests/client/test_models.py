@@ -82,7 +82,7 @@ async def test_a_models_facts_have_all_their_sources_and_are_found(store: AsyncM
     trip = store.user("alice").conversation("c")
     await talk(trip, ["Green tea for me.", "And never coffee.", "I said green tea!"])
     stored = await trip.messages()
-    tea = found("The user drinks green tea.", (1, "Green tea for me"), (3, "green tea"), attribute="drink", value="tea")
+    tea = found("The user drinks green tea.", (1, "Green tea for me"), (3, "green tea"), attribute="likes", value="tea")
     model = ScriptedChatModel([facts(tea, found("The user avoids coffee.", (2, "never coffee")))])
     use(store, facts=model)
     report = await store.derive()
@@ -96,7 +96,7 @@ async def test_a_models_facts_have_all_their_sources_and_are_found(store: AsyncM
         (stored[0].id, 0, 16),
         (stored[2].id, 7, 16),
     }
-    assert (fact.attribute, fact.value, fact.confidence, fact.language) == ("drink", "tea", 0.9, "en")
+    assert (fact.attribute, fact.value, fact.confidence, fact.language) == ("likes", "tea", 0.9, "en")
     assert "scripted" in fact.recipe
     assert (await trip.user.recall("Who avoids coffee?", tiers=["facts"]))[0].text == "The user avoids coffee."
     assert usage(url, "alice")[0][0] == 1

@@ -14,18 +14,15 @@ from hypothesis import given, strategies as st
 
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
-from memstore.derive.facts.entities import choose_known
+from memstore.derive.facts.entities import ATTRIBUTES, choose_known
 from memstore.derive.facts.grounding import MAX_QUOTE_LENGTH, Span, find_quote
-from memstore.derive.facts.llm_extractor import (
-    MAX_TOKENS,
-    Findings,
-    Inquiry,
-    ModelFact,
-)
+from memstore.derive.facts.guidelines import Guidelines
+from memstore.derive.facts.llm_extractor import MAX_TOKENS, Findings, Inquiry, ModelFact
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.models import FactColumns, Message, RememberedFact
+from memstore.ingest.validation import OwnFactType
+from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -123,6 +120,56 @@ def test_slips_of_copying_are_forgiven_and_little_that_is_wrong_is_believed(plac
 def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -> None:
     (one,) = found([message(1, "user", said, "Alice")], fact(text, (1, said)))
     assert one.is_doubted is doubted
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "value", "doubted"),
+    [  # value is that of a residence
+        ("I have a job at the harbour", "Alice has a job at Globex at the harbour.", None, True),
+        ("My sister visits me", "Alice's sister Petra visits her.", None, True),
+        ("my sister petra visits me", "Alice's sister Petra visits her.", None, False),
+        ("I like my dentist", "Alice likes her dentist Dr. Brown.", None, True),
+        ("Doctor Brown rang", "Alice got a call from Dr. Brown.", None, False),
+        ("I like the cafe lumiere", "Alice likes the Café Lumière.", None, False),
+        ("I moved into a flat", "Alice moved into a flat.", "Vienna", True),
+        ("I moved to vienna last week", "Alice moved to Vienna on Monday, in March.", "Vienna", False),
+        ("I take classes", "Alice takes German classes.", None, True),
+        ("Ich lerne in Wien Deutsch", "Alice is learning German in Wien.", None, False),
+        ("Meine Ärztin ist nett", "Alice mag ihre Ärztin, Frau Dr. Weber.", None, True),
+        ("Meine Schwester kommt", "Alice und ihre Schwester Petra sind verabredet.", None, True),
+        ("Ich bin umgezogen", "Alice ist umgezogen.", "Wien", True),
+        ("Ich laufe jeden Tag", "Alice läuft, mag Sport.", None, False),
+    ],
+)
+def test_names_are_those_that_were_said(said: str, told: str, value: str | None, doubted: bool) -> None:
+    talk = [message(1, "user", said, "Alice")]
+    new = fact(told, (1, said), attribute="residence" if value else None, value=value)
+    (one,) = found(talk, new)
+    assert one.is_doubted is doubted
+    (one,) = found(
+        talk, new, known=[remembered(told, value=value)], before=[message(2, "user", value or "Hi", "Alice")]
+    )
+    assert not one.is_doubted, "the model was shown the name"
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "doubted"),
+    [
+        ("I eat fish", "Alice does not eat fish.", True), ("I gave up fish", "Alice eats no fish any more.", False),
+        ("I eat fish", "Alice eats no fish any more.", True), ("allergic to fish", "Alice must not eat fish.", False),
+        ("I work on Mondays", "Alice never works on Mondays.", True),
+    ],
+)  # fmt: skip
+def test_nobody_denies_what_they_say(said: str, told: str, doubted: bool) -> None:
+    (one,) = found([message(1, "user", said, "Alice")], fact(told, (1, said)))
+    assert one.is_doubted is doubted
+
+
+def test_attributes_are_a_closed_list_but_those_of_own_types() -> None:
+    types = {"hull": OwnFactType(description="a ship")}
+    sails = fact("Alice moved to Porto.", (3, "I moved to\n\n Porto"), value="Porto", attribute="own: home")
+    made = found(TALK, sails, sails | {"type": "hull"}, guidelines=Guidelines("", types))
+    assert [one.attribute for one in made] == [None, "own/home"]
 
 
 @pytest.mark.parametrize(
@@ -232,6 +279,12 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
     before, talk = [message(1, "user", "Hi!", "Alice")], [message(2, "user", "I moved to Rome", "Bob")]
     (one,) = found(talk, fact("Alice moved to Rome.", (1, "I moved to Rome")), before=before)
     assert one.is_doubted
+
+
+def test_the_prompt_names_every_type_attribute_and_field() -> None:
+    text = llm.load_prompt("facts").text
+    for name in (*FACT_TYPES, *ATTRIBUTES, *llm_extractor._Fact.model_fields, *llm_extractor._Facts.model_fields):
+        assert re.search(rf"\b{name}\b", text), name
 
 
 # What is known
@@ -392,6 +445,23 @@ def test_what_is_a_constraint_near_or_shares_a_rare_word_is_shown_among_many() -
     assert len(chosen) == 20
     assert all(one in chosen for one in known[:3])
     assert known[0] not in choose_known(known, ["Mia sings."], [None])
+
+
+def test_a_user_who_is_named_by_facts_alone_says_again_what_is_known() -> None:
+    known = remembered("The user's sister Salma is pregnant.", subject="The user's sister Salma", speaker=None)
+    again = {"k": "k1", "message": 1, "quote": "Salma is pregnant"}
+    findings, _ = ask(
+        [message(1, "user", "Salma is pregnant")], {"facts": [], "repeats": [again]}, known=[known], user="Omar"
+    )
+    assert len(findings.repeats) == 1
+
+
+def test_a_name_that_a_user_gave_in_an_earlier_part_of_a_segment_is_theirs() -> None:
+    talk = [message(1, "user", "I'm Peter. " + "word " * 800), message(2, "user", "I moved to Rome. " + "word " * 800)]
+    name, moved = fact("Peter writes much.", (1, "I'm Peter"), subject="Peter"), fact("The user moved.", (1, "I moved"))
+    findings, session = ask(talk, {"facts": [name]}, {"facts": [moved | {"subject": "the user"}]}, window=11_000)
+    assert session.usage.calls == 2
+    assert [(one.draft.subject, one.is_doubted) for one in findings.facts][-1] == ("Peter", False)
 
 
 def test_no_assistant_says_when_an_allergy_ends() -> None:

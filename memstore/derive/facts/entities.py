@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
+from memstore.derive.facts.normalization import STEM, plain
 from memstore.derive.facts.rule_extractor import UNNAMED
+from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role
 from memstore.providers import Vectors
@@ -36,6 +40,7 @@ KIN = _ANIMALS | word_set(
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
 _COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
+SHORTEST_NAME = 3  # letters of a name that must have been said
 NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
 
 
@@ -206,13 +211,48 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
 
 
+# Names that nobody has said
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_BEFORE_NAMES = KIN | PARTNERS | {"dr", "prof", "herr", "herrn", "heißt", "namens"}  # in German
+
+
+def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | None:
+    """Return a capitalised word that was not said in any form: one of `names`, or of the sentence after its first word.
+
+    German (`spoken` is "de") capitalises each noun: of its sentences only words after a title or a kinship count.
+    """
+    calendar, tongues = _load_capitalised()
+    words = _LETTERS.findall(text)
+    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_NAMES]
+    stems = {plain(word)[:STEM] for word in _LETTERS.findall(said.casefold())}
+    capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
+    for word in capitalised:
+        is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or calendar.fullmatch(word)
+        is_translated = tongues.fullmatch(word) and tongues.search(said)
+        if not (is_usual or is_translated or plain(word.casefold())[:STEM] in stems):
+            return word
+    return None
+
+
+@cache
+def _load_capitalised() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the patterns of days and months, and of languages, which are capitalised and no names."""
+    english = language("en").data["terms"]
+    tongues = "|".join(language(code).data["terms"]["tongue"] for code in LANGUAGES)
+    return re.compile(f"{english['day']}|{english['months']}", re.IGNORECASE), re.compile(tongues, re.IGNORECASE)
+
+
 # What is known of them
 
 MAX_KNOWN_SHOWN = 20  # known facts that a model is shown
 RARE, RARE_SHARE = 2, 0.03  # known facts, and of all, that have a rare word
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
+NAMED = ("residence", "employer")  # attributes whose value is a name
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
+# All that the prompt names.
+ATTRIBUTES = _CHANGING | {"medication", "appointment", "pet", "event", "likes", "dislikes"}
 
 
 def choose_known(

@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
-from memstore.derive.facts.entities import KIN, PARTNERS
-from memstore.derive.facts.normalization import NOT, content_words, is_denied, protects
+from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
+from memstore.derive.facts.normalization import NOT, STEM, content_words, is_denied, plain, protects
 from memstore.derive.llm import Passage
-from memstore.derive.rules.pack import LANGUAGES, language
+from memstore.derive.rules.pack import LANGUAGES, language, language_of
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
 from memstore.text import word_set
@@ -28,7 +28,6 @@ MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for
 LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
 MOST_COMPARED = 50  # places that are compared letter by letter
 MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
-STEM = 4  # letters that two words of one meaning begin with
 
 _APOSTROPHES = "'’ʼ`´"
 _TOKEN = re.compile(
@@ -37,7 +36,6 @@ _TOKEN = re.compile(
 _MARKS = re.compile(rf"[{_APOSTROPHES}.,:]")
 _ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
 _SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
-_NAME = re.compile(r"[A-ZÀ-ÖØ-Þ][\w'’-]+")
 
 _FIRST = word_set(
     "i i'm i've i'd i'll my me mine myself we we're we've our us ich mein meine meinen meinem meiner mir mich wir unser"
@@ -62,7 +60,7 @@ _ENDING = re.compile(
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
-_HOLLOW = word_set("any anymore more longer mehr plus yet noch even all after either again wieder please bitte no nein")
+_HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
 _MONTHS = "|".join(
     name for code in LANGUAGES for name in str(language(code).data.get("months", "")).split() if len(name) > 2
 )
@@ -231,31 +229,36 @@ def find_doubt(
     trusted: Collection[str],
     *,
     has_slot: bool,
+    name: str = "",
     replaced: str = "",
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
-    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `replaced`
-    the text of known facts that the fact ends.
+    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `name` a
+    value that is a name, `replaced` the text of known facts that the fact ends.
     """
     first = next(_tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
     if opening in _PRONOUNS and not text.casefold().startswith(subject.casefold()):
         return Doubt("its text begins with a pronoun", is_refused=True)
     material = "\n".join([background, *(f"{passage.speaker}: {passage.text}" for passage in shown)])
-    if (number := _find_strange_number(_DATE.sub(" ", text), _numbers(material))) is not None:
+    undated = _DATE.sub(" ", text)
+    if (number := _find_strange_number(undated, _numbers(material))) is not None:
         return Doubt(f"nobody has said the number {number}")
-    names = [name for name in _NAME.findall(subject) if name != "The"]
-    if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
-        return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
+    spoken = language_of(text)
+    spoken = language_of("\n".join(span.passage.text for span in spans)) if spoken == "und" else spoken
+    if (strange := find_strange_name(undated, f"{subject} {name}", material, spoken)) is not None:
+        return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
     answered = any(_find_answered(span.passage, text, subject, shown) for span in own)
     if not answered and not shares_word(text, " ".join(span.text for span in own), subject):
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    denies = has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted))
+    basis = find_basis(text, subject, spans, shown, trusted)
+    is_reversed = has_slot or {*content_words(text)} <= {NOT, *_HOLLOW, *content_words(f"{basis} {subject}")}
+    denies = is_reversed and is_denied(text) and not _is_negative(basis)
     if denies and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
@@ -265,7 +268,7 @@ def find_doubt(
 
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
     """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
-    known, new = [_plain(word) for word in content_words(f"{replaced} {subject}")], []
+    known, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
     for clause in _CLAUSE.split(text):
         words = [word for word in content_words(clause) if word not in _HOLLOW and word != NOT]
         words = [word for word in words if not any(_is_akin(each, word) for each in known)]
@@ -339,8 +342,8 @@ _YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor 
 def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
     own = {token.key for token in _tokens(subject)}
-    said = {_plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}
-    words = {_plain(word) for word in content_words(text) if word.casefold() not in own}
+    said = {plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}
+    words = {plain(word) for word in content_words(text) if word.casefold() not in own}
     characters = [
         token.key for token in _tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()
     ]
@@ -355,7 +358,7 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     if others or span.passage.role not in trusted:
         return False
     whole = [span._replace(start=0, stop=len(span.passage.text))]
-    return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
+    return find_doubt(text, subject, whole, shown, f"{subject}: {text}", trusted, has_slot=True) is None
 
 
 def may_end(
@@ -380,7 +383,7 @@ def may_end(
     idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
-    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in stated - idle)
+    is_named = any(_is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
         return is_same + is_named + (is_ended and _is_negative(basis)) > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)
@@ -394,12 +397,8 @@ _IDLE = content_words(
 )
 
 
-def _plain(word: str) -> str:
-    return word.translate(str.maketrans("äöüß", "aous"))
-
-
 def _is_akin(word: str, other: str) -> bool:
-    other = _plain(other)
+    other = plain(other)
     return word == other or (len(word) >= STEM and len(other) >= STEM and word[:STEM] == other[:STEM])
 
 
@@ -411,10 +410,10 @@ def _denies(quote: str, text: str, subject: str) -> bool:
         words = content_words(clause)
         if words[-1:] == (NOT,):
             denied = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
-            if denied and {word for word in said if any(_is_akin(_plain(word), each) for each in denied)}:
+            if denied and {word for word in said if any(_is_akin(plain(word), each) for each in denied)}:
                 # "No nuts, I'm allergic": the quote has the rest of the text as well.
                 rest = {word for word in content_words(quote) if word != NOT} - denied
-                if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
+                if not {word for word in said if any(_is_akin(plain(word), each) for each in rest)}:
                     return True
     return False
 
@@ -431,7 +430,7 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     if kin and kin["kin"].casefold() in _RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]
         return not any(
-            _is_akin(_plain(word.casefold()), _plain(name.casefold()))
+            _is_akin(plain(word.casefold()), plain(name.casefold()))
             for word in re.findall(r"\w+", text)
             for name in named
         )

@@ -20,7 +20,9 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import (
+    ATTRIBUTES,
     MAX_KNOWN_SHOWN,
+    NAMED,
     SINGLE,
     THE_USER,
     choose_known,
@@ -31,15 +33,7 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import (
-    Span,
-    find_basis,
-    find_doubt,
-    find_source,
-    is_repeated,
-    may_end,
-    shares_word,
-)
+from memstore.derive.facts.grounding import Span, find_basis, find_doubt, find_source, is_repeated, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
 from memstore.derive.facts.rule_extractor import (
@@ -53,10 +47,10 @@ from memstore.derive.facts.rule_extractor import (
     to_fact,
 )
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
-from memstore.derive.rules.pack import language_of
+from memstore.derive.rules.pack import language_of, slot_types
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
+from memstore.models import FACT_TYPES, QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
@@ -230,9 +224,9 @@ class Inquiry:
     def _read(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
         talk = [*make_passages(self.before, self.trusted), *shown]
-        background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
+        background = "\n".join([user, *self._background()])
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
             one = None if repeat.k in ended else known.get(repeat.k)
@@ -254,11 +248,12 @@ class Inquiry:
                 continue
             subject = name_user(_tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            has_slot = bool(fact.attribute or fact.ends)
+            attribute, value = _attribute(fact), _tidy(fact.value or "") or None
+            name = (value or "") if attribute in NAMED else ""
             replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
-            doubt = find_doubt(
-                fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot, replaced=replaced
-            )
+            has_slot = bool(fact.attribute or fact.ends)
+            compared = fact.text, subject, spans, talk, background, self.trusted
+            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
@@ -267,7 +262,6 @@ class Inquiry:
             if fact.valid_to and fact.type == "constraint" and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
-            attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             found = ModelFact(draft, attribute, value, spans, (), doubt is not None)
             found = replace(found, ends=tuple(self._ends(found, named, user, basis)))
@@ -327,7 +321,7 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
     If the rules read only yes or no, such as that somebody takes a medicine, the model's value says more.
     """
     read = parse_slot(fact.text, subject, language_of(fact.text))
-    attribute, value = _attribute(fact.attribute), _tidy(fact.value or "")
+    attribute, value = _attribute(fact), _tidy(fact.value or "")
     single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
     root = (attribute or "").partition("/")[0]
     says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
@@ -339,9 +333,11 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
     return Slot(attribute, value.casefold(), False, Modality.HOLDS)
 
 
-def _attribute(written: str | None) -> str | None:
-    name = _tidy(written or "").casefold().replace(":", "/").replace("/ ", "/")
-    return None if name in ("", "other", "null", "none") else name
+def _attribute(fact: _Fact) -> str | None:
+    """Return the attribute of a fact, if the prompt or the rules have it, or the type is an own one."""
+    name = _tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
+    is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
+    return name if is_own or name.partition("/")[0] in ATTRIBUTES | slot_types().keys() else None
 
 
 def _tidy(text: str) -> str:

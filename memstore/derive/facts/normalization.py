@@ -110,6 +110,14 @@ def adds_nothing(text: str, other: str, *, subject: str) -> bool:
     return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject))
 
 
+STEM = 4  # letters that two words of one meaning begin with
+
+
+def plain(word: str) -> str:
+    """Return a word without accents."""
+    return word.translate(str.maketrans("äöüßáàâéèêëíîïóôúùûñç", "aousaaaeeeeiiioouuunc"))
+
+
 # -- slots
 
 PLACEHOLDER_NAME = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
