@@ -124,7 +124,7 @@ class _Session:
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def talk(self) -> None:
-        """Answer each line; derive between them: at a terminal in another process, on a pipe before the next one."""
+        """Answer each line; derive between them. At a terminal chat models are asked by another process."""
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         try:
             if at_terminal:
@@ -138,10 +138,9 @@ class _Session:
                 self._end_derivation(kill=self.turns < TURNS)  # else its call is finished, and facts come after all
                 all_answered &= self._try_answer(text, may_stop=at_terminal)
                 self.turns += 1
+                self._derive(may_ask=not at_terminal and self.turns >= TURNS)
                 if at_terminal:
                     self._begin_derivation()
-                else:
-                    self._derive(may_ask=self.turns >= TURNS)
             self._finish_derivation()
         finally:
             self._end_derivation(kill=True)
@@ -149,7 +148,7 @@ class _Session:
 
     def _begin_derivation(self) -> None:
         self._end_derivation()
-        if self.deriving is None:
+        if self.deriving is None and self._is_pending:
             silence = SILENCE if self.turns < TURNS else 0
             arguments = [self.scope.user.name, silence, self.store.settings.ollama_num_ctx, common.database]
             self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
@@ -181,8 +180,12 @@ class _Session:
             self.turns = 0
             self._report([*filter(None, problems)] or ["memstore derive says why"] * process.returncode)
 
+    @property
+    def _is_pending(self) -> bool:
+        return self.store.stats(user=self.scope.user.name)["pending"] > 0
+
     def _finish_derivation(self) -> None:
-        if self.store.stats(user=self.scope.user.name)["pending"]:
+        if self._is_pending:
             echo_hint("deriving what was said; Ctrl-C leaves it for later")
             with suppress(KeyboardInterrupt):
                 self._end_derivation(wait=True)
