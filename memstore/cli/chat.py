@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
+import select
 import subprocess  # nosec B404
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -29,6 +29,7 @@ from memstore.errors import (
     Conflict,
     InvalidInput,
     ModelAnswerInvalid,
+    ModelUnavailable,
     PromptTooLong,
     ProviderError,
     ProviderMissing,
@@ -37,13 +38,14 @@ from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
+    from memstore.models import CallProgress
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
 DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
-SILENCE = 20.0  # seconds without a line, after which a model is asked for facts and summaries
-DERIVE = "import sys, time; time.sleep(float(sys.argv.pop(1))); from memstore.cli import main; main()"
+TURNS, SILENCE = 6, 20.0  # turns, or seconds without a line, after which a model is asked for facts and summaries
+DERIVE = "import json, sys; from memstore.cli.chat import derive_apart; derive_apart(*json.loads(sys.argv[1]))"
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
 UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
 HELP = """\
@@ -117,11 +119,12 @@ class _Session:
     reserve: int | None
     margin: int = 0  # tokens to keep free, as the server was seen to count more than we did
     line_open: bool = False
-    deriving: subprocess.Popen[bytes] | None = None
+    turns: int = 0  # since a derivation has ended that may ask a model
+    deriving: subprocess.Popen[str] | None = None
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def talk(self) -> None:
-        """Answer each line; derive between them: at a terminal in another process, on a pipe before the next one."""
+        """Answer each line; derive between them. At a terminal chat models are asked by another process."""
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         try:
             if at_terminal:
@@ -132,56 +135,76 @@ class _Session:
                     break
                 if not text or self._run_command(text):
                     continue
-                self._end_derivation()
+                self._end_derivation(kill=self.turns < TURNS)  # else its call is finished, and facts come after all
                 all_answered &= self._try_answer(text, may_stop=at_terminal)
+                self.turns += 1
+                self._derive(may_ask=not at_terminal and self.turns >= TURNS)
                 if at_terminal:
                     self._begin_derivation()
-                elif not self._asks_model:
-                    self._derive()
-            if not at_terminal and self._asks_model:
-                self._derive()
+            self._finish_derivation()
         finally:
-            self._end_derivation()
+            self._end_derivation(kill=True)
         raise typer.Exit(0 if at_terminal or all_answered else 1)
 
-    @property
-    def _asks_model(self) -> bool:
-        """Whether derivation asks a chat model: seldom then, so that it sees several messages together."""
-        settings = self.store.settings
-        return {settings.facts_model, settings.summary_model} != {"none"}
-
     def _begin_derivation(self) -> None:
-        """Begin `memstore derive`, after a silence if it asks a model.
+        self._end_derivation()
+        if self.deriving is None and self._is_pending:
+            silence = SILENCE if self.turns < TURNS else 0
+            arguments = [self.scope.user.name, silence, self.store.settings.ollama_num_ctx, common.database]
+            self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
+                [sys.executable, "-P", "-c", DERIVE, json.dumps(arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,
+            )
 
-        The next line kills it, which hangs up on the model: a server that answers one call at a time is free for the
-        answer. Killed, it has done nothing.
+    def _end_derivation(self, *, kill: bool = False, wait: bool = False) -> None:
+        """Let no other step of a derivation begin. If it has ended, print its problems.
+
+        Killing hangs up on the model, so that a server that answers one call at a time is free for the answer.
         """
-        command = [sys.executable, "-P", "-c", DERIVE, str(SILENCE if self._asks_model else 0)]
-        command += ["derive", "--json", "--user", self.scope.user.name]
-        command += ["--database", common.database] if common.database else []
-        env = os.environ | {"MEMSTORE_OLLAMA_NUM_CTX": str(self.store.settings.ollama_num_ctx)}
-        quiet = subprocess.DEVNULL
-        self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
-            command, env=env, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
-        )
-
-    def _end_derivation(self) -> None:
-        process, self.deriving = self.deriving, None
-        if process is not None:
+        process = self.deriving
+        if process is None:
+            return
+        if kill:
             process.kill()
-            report = process.communicate()[0]
-            if process.returncode >= 0:  # it had ended by itself
-                self._report(**json.loads(report or '{"failed": ["memstore derive says why"]}'))
-
-    def _derive(self) -> None:
+        is_over = kill or wait or process.poll() is not None
         try:
-            report = self.store.derive(user=self.scope.user.name)
-            self._report(report.failed, report.waiting)
+            problems = process.communicate(timeout=None if is_over else 0)[0].split("\n")  # it closes stdin
+        except subprocess.TimeoutExpired:
+            return
+        self.deriving = None
+        if process.returncode >= 0:  # it was not killed
+            self.turns = 0
+            self._report([*filter(None, problems)] or ["memstore derive says why"] * process.returncode)
+
+    @property
+    def _is_pending(self) -> bool:
+        return self.store.stats(user=self.scope.user.name)["pending"] > 0
+
+    def _finish_derivation(self) -> None:
+        if self._is_pending:
+            echo_hint("deriving what was said; Ctrl-C leaves it for later")
+            with suppress(KeyboardInterrupt):
+                self._end_derivation(wait=True)
+                self._derive(may_ask=True)
+
+    def _derive(self, *, may_ask: bool) -> None:
+        def check(_: CallProgress) -> None:
+            if not may_ask:
+                raise ModelUnavailable("It is asked after some turns.")
+
+        try:
+            report = self.store.derive(user=self.scope.user.name, on_call=check)
+            self._report([*report.failed, *(report.waiting if may_ask else ())])
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             self._report([str(error)])
+        self.turns = 0 if may_ask else self.turns
 
-    def _report(self, failed: Sequence[str], waiting: Sequence[str] = (), **_: object) -> None:
-        for text in (*failed, *waiting):
+    def _report(self, problems: Iterable[str]) -> None:
+        for text in problems:
             if text not in self.errors:
                 self.errors.add(text)
                 echo_hint(f"not derived: {text}")
@@ -291,6 +314,32 @@ class _Session:
             print(escape(self.scope.user.receipt(receipts[0]).explain()))
         else:
             echo_hint("no context was made yet")
+
+
+def derive_apart(user: str, silence: float, num_ctx: int, database: str | None) -> None:
+    """Derive in a process of its own; print what failed or waits.
+
+    Before its first call a chat model waits for a silence, but no longer than until stdin is closed. From then on each
+    deriver ends after one step.
+    """
+    import memstore
+
+    def is_closed(seconds: float = 0) -> bool:
+        return bool(select.select([sys.stdin], [], [], seconds)[0])
+
+    waits = iter([silence])
+
+    def wait(call: CallProgress) -> None:
+        if not call.has_ended:
+            is_closed(next(waits, 0))
+
+    def check(*_: object) -> None:
+        if is_closed():
+            raise ModelUnavailable("The chat goes on.")
+
+    with memstore.open(database, settings={"ollama_num_ctx": num_ctx}) as store:
+        report = store.derive(user=user, progress=check, on_call=wait)
+    print(*report.failed, *(() if is_closed() else report.waiting), sep="\n")
 
 
 def _typed_lines() -> Iterator[str]:

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from typing import Any
 
@@ -17,7 +17,7 @@ import pytest
 import memstore
 from memstore.cli.chat import SILENCE
 from tests import ollama_server as does
-from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment
+from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, variables
 from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
 
@@ -306,6 +306,11 @@ def terminal(url: str, server: ReadingOllama, **settings: str) -> Iterator[Termi
     os.close(ours)
 
 
+def derived(url: str) -> tuple[list[str], dict[str, int]]:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        return [fact.text for fact in store.user("alice").facts()], store.stats()
+
+
 def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: ReadingOllama) -> None:
     hung_up = threading.Event()
 
@@ -332,16 +337,12 @@ def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: Rea
     assert stored(url) == [("user", "First?"), ("user", "Second?"), ("assistant", "Yes.")]
 
 
-def test_what_was_said_is_derived_while_the_person_reads(url: str, server: ReadingOllama) -> None:
+def test_what_was_said_is_derived_before_the_next_line(url: str, server: ReadingOllama) -> None:
     with terminal(url, server) as person:
         person.expect("> ")
         person.type("I'm allergic to peanuts.\n")
         person.expect("> ", 2)
-        with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-            until = time.monotonic() + 30
-            while store.stats()["pending"] and time.monotonic() < until:
-                time.sleep(0.05)
-            assert store.stats()["pending"] == 0
+        assert derived(url)[1]["pending"] == 0
         person.type("/facts\n")
         person.expect("constraint")
         person.expect("> ", 3)
@@ -349,43 +350,100 @@ def test_what_was_said_is_derived_while_the_person_reads(url: str, server: Readi
         assert person.ended() == 0
 
 
+BEES = {
+    "sources": [{"message": 1, "quote": "I keep bees on the roof"}],
+    "text": "The user keeps bees on the roof.", "type": "statement", "subject": "the user",
+}  # fmt: skip
+
+
+class FactsServer(ScriptedOllama):
+    """A server with a model for facts, which answers once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_answer, self.is_hung_up = threading.Event(), threading.Event(), threading.Event()
+        self.settings = {"facts_model": "openai:tiny", "openai_url": f"{self.url}/v1"}
+
+    def next(self, body: dict[str, Any]) -> Behaviour:
+        def work(handler: Handler) -> None:
+            self.is_asked.set()
+            handler.connection.settimeout(0.05)
+            while not self.may_answer.is_set():
+                with suppress(TimeoutError):
+                    assert handler.connection.recv(1) == b""
+                    return self.is_hung_up.set()
+            says_bees = "bees" in body["messages"][-1]["content"].partition("The messages:")[2]
+            return does.says({"facts": [BEES] if says_bees else []}, prompt_eval_count=None)(handler)
+
+        return work
+
+
 @pytest.mark.slow
-def test_a_model_is_asked_for_facts_after_a_silence_and_never_in_the_way_of_an_answer(
+def test_a_model_is_asked_for_facts_after_a_silence_and_the_next_line_frees_it(url: str, server: ReadingOllama) -> None:
+    server.script += [streams("Honey."), streams("At once.")]
+    with FactsServer() as facts, terminal(url, server, **variables(facts.settings)) as person:
+        person.expect("> ")
+        person.type("I keep bees on the roof.\n")
+        person.expect("Honey.")
+        assert not facts.is_asked.wait(SILENCE / 2)
+        assert facts.is_asked.wait(SILENCE + 20)
+        person.type("And now?\n")
+        assert facts.is_hung_up.wait(20), "the server works on facts while an answer is awaited"
+        person.expect("At once.")
+        assert "not derived" not in person.shown
+
+
+def test_a_model_is_asked_for_facts_after_six_turns_however_fast_they_come_and_at_the_end(
     url: str, server: ReadingOllama
 ) -> None:
-    asked, gone = threading.Event(), threading.Event()
+    lines = ["I keep bees on the roof.", *(f"Line {number}?" for number in range(2, 9))]
+    server.script += [streams(f"Answer {number}.") for number in range(1, 9)]
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        store.user("alice").conversation("earlier").add("user", "I sail.")
+    with FactsServer() as facts, terminal(url, server, **variables(facts.settings)) as person:
+        person.expect("> ")
+        for number, line in enumerate(lines, 1):
+            person.type(f"{line}\n")
+            person.expect(f"Answer {number}.")
+            assert facts.is_asked.wait(20 if number == 6 else 0) == (number >= 6)
+            person.expect("> ", number + 1)
+            assert derived(url)[1]["chunks"] > 2 * number, "no model is needed for them"
+            if number == 7:
+                assert not facts.is_hung_up.is_set(), "it would never come to an end"
+                facts.may_answer.set()
+        assert len(facts.asked()) == 1, "no other call is in the way"
+        person.type("\x04")
+        person.expect("deriving what was said; Ctrl-C leaves it for later")
+        assert person.ended() == 0
+        assert "not derived" not in person.shown
+        first, second = (body["messages"][-1]["content"].partition("The messages:")[2] for body in facts.asked())
+        assert ("I sail." in first, "Line 8?" in second) == (True, True)
+    texts, stats = derived(url)
+    assert (texts, stats["pending"]) == ([BEES["text"]], 0)
 
-    def work(handler: Handler) -> None:
-        asked.set()
-        if handler.connection.recv(1) == b"":
-            gone.set()
-        handler.close_connection = True
 
-    server.script += [streams("Honey."), streams("At once.")]
-    with ScriptedOllama([work]) as facts:
-        own = {"MEMSTORE_FACTS_MODEL": "openai:tiny", "MEMSTORE_OPENAI_URL": f"{facts.url}/v1"}
-        with terminal(url, server, **own) as person:
-            person.expect("> ")
-            person.type("I keep bees on the roof.\n")
-            person.expect("Honey.")
-            assert not asked.wait(SILENCE / 2)
-            assert asked.wait(SILENCE + 20)
-            person.type("And now?\n")
-            assert gone.wait(20), "the server works on facts while an answer is awaited"
-            person.expect("At once.")
-            assert "not derived" not in person.shown
-            assert "I keep bees" in facts.asked()[0]["messages"][-1]["content"]
+def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: ReadingOllama) -> None:
+    server.script.append(streams("Honey."))
+    with FactsServer() as facts, terminal(url, server, **variables(facts.settings)) as person:
+        person.expect("> ")
+        person.type("I keep bees on the roof.\n")
+        person.expect("> ", 2)
+        person.type("\x04")
+        assert facts.is_asked.wait(SILENCE / 2), "it waits for no silence"
+        person.process.send_signal(signal.SIGINT)
+        assert person.ended() == 0
+        assert facts.is_hung_up.wait(20)
+        assert "Traceback" not in person.shown
+    assert derived(url)[1]["pending"] == 1
 
 
-def test_a_model_is_asked_at_the_end_of_a_pipe(chat: Run, url: str, server: ReadingOllama) -> None:
-    source = {"message": 1, "quote": "I keep bees on the roof"}
-    bees = {"sources": [source], "text": "The user keeps bees on the roof.", "type": "statement", "subject": "the user"}
-    with ScriptedOllama([does.says({"facts": [bees]}, prompt_eval_count=None)]) as facts:
-        own = {"facts_model": "openai:tiny", "openai_url": f"{facts.url}/v1"}
-        assert chat(lines="I keep bees on the roof.\nWell?\n", **own).code == 0
-        assert len(facts.asked()) == 1
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        assert [fact.text for fact in store.user("alice").facts()] == ["The user keeps bees on the roof."]
+def test_a_model_is_asked_after_six_lines_of_a_pipe_and_at_its_end(chat: Run, url: str, server: ReadingOllama) -> None:
+    with FactsServer() as facts:
+        facts.may_answer.set()
+        told = chat(lines="I keep bees on the roof.\n" + "Well?\n" * 6, **facts.settings)
+        assert (told.code, told.err.count("deriving what was said")) == (0, 1)
+        assert [body["messages"][-1]["content"].count("Well?") for body in facts.asked()] == [5, 1]
+    assert derived(url)[0] == [BEES["text"]]
 
 
 # A long life

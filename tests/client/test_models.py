@@ -12,6 +12,8 @@ from memstore import ids
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts import llm_extractor
+from memstore.derive.facts.llm_extractor import MAX_TOKENS
+from memstore.derive.llm import load_prompt, make_chat
 from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.errors import ModelUnavailable
 from memstore.providers import ChatMessage
@@ -359,6 +361,30 @@ async def test_what_was_paid_for_before_a_model_went_away_is_kept(store: AsyncMe
         ]
     assert usage(url, "alice")[0][0] == 18
     assert (await store.stats())["pending"] == 0
+
+
+async def test_of_a_segment_of_several_calls_only_the_call_under_way_is_lost(store: AsyncMemoryStore, url: str) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(_: Sequence[ChatMessage]) -> Scripted:
+        raise Killed
+
+    def likes(messages: Sequence[ChatMessage]) -> Scripted:
+        liked = shown(messages).partition("The messages:")[2].partition("I like ")[2][:2]
+        return facts(found(f"The user likes {liked}.", (1, f"I like {liked}")))
+
+    alice = store.user("alice")
+    await talk(alice.conversation("c"), [f"I like a{n}. {'It is so. ' * 30}" for n in range(4)])
+    prompt = ScriptedChatModel().max_prompt_tokens(make_chat(load_prompt("facts").text, []))
+    model = ScriptedChatModel([likes, killed, likes, GONE, likes, likes], context_tokens=prompt + MAX_TOKENS + 600)
+    use(store, facts=model)
+    with pytest.raises(Killed):
+        await store.derive()
+    assert len((await store.derive()).waiting) == 1
+    assert (await store.derive()).facts == 2
+    assert {fact.text for fact in await alice.facts()} == {f"The user likes a{n}." for n in range(4)}
+    assert (len(model.calls), usage(url, "alice")[0][0]) == (6, 4)
 
 
 async def test_a_redo_whose_model_is_away_leaves_everything(store: AsyncMemoryStore, url: str) -> None:

@@ -565,9 +565,13 @@ def quoting(messages: list[ChatMessage]) -> dict[str, Any]:
 
 
 def cite(talk: list[Message], model: ScriptedChatModel) -> list[Span]:
-    """Return where everything stands that the model quotes."""
-    findings = Inquiry(talk).run(start(model), REQUEST)
-    return [span for each in findings.facts for span in each.spans]
+    """Return where everything stands that the model quotes, asked about a segment until it is at its end."""
+    spans: list[Span] = []
+    while talk:
+        findings = Inquiry(talk).run(start(model), REQUEST)
+        spans += [span for each in findings.facts for span in each.spans]
+        talk = [] if findings.read_to is None else [each for each in talk if each.seq > findings.read_to]
+    return spans
 
 
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:

@@ -49,7 +49,7 @@ from memstore.derive.facts.rule_extractor import (
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of, slot_types
 from memstore.derive.rules.slots import Modality, Slot
-from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.models import FACT_TYPES, QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
@@ -121,7 +121,7 @@ class Findings:
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
     refusals: list[tuple[str, BaseModel]] = field(default_factory=list)  # why, and what
     user: str = ""  # the name by which a user without one is introduced
-    read_to: int | None = None  # where the model went away: the last message that it was asked about
+    read_to: int | None = None  # the last message that was asked about, if the segment goes on
 
 
 def recipe(model: ChatModel) -> str:
@@ -145,24 +145,21 @@ class Inquiry:
     guidelines: Guidelines = NO_GUIDELINES
 
     def run(self, session: LLMSession, request: LLMRequest) -> Findings:
-        """Ask, and return what was found: one call, or more where the segment or the answer is long.
+        """Ask about as much as fits into the window, and return what was found.
 
-        Raises what `LLMSession.complete` raises for the first call. Where the model goes away later, what was paid for
-        is returned.
+        It is one call, or more if a single message is longer than the window or the answer is cut. The rest of the
+        segment is another step, so that a kill loses no stored answer. Raises what `LLMSession.complete` raises.
         """
         findings = Findings()
         system = llm.load_prompt("facts").text + self.guidelines.prompt
         own = self._fit(system, session.model)
         make = partial(llm.make_chat, system, background=own._background())
-        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS):
-            try:
-                own._ask(shown, make, session, request, findings)
-            except ModelUnavailable:
-                first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
-                if first == self.segment[0].seq or not session.usage.calls:
-                    raise
-                findings.read_to = first - 1
+        groups = split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS)
+        for shown in groups:
+            if shown is not groups[0] and shown[0].start == 0:  # it begins with a whole message
+                findings.read_to = next(each.seq for each in self.segment if each.id == shown[0].item_id) - 1
                 break
+            own._ask(shown, make, session, request, findings)
         return findings
 
     def _fit(self, system: str, model: ChatModel) -> Inquiry:
