@@ -41,7 +41,7 @@ from memstore.providers import TokenCounter
 SYSTEM = "You are a helpful assistant with a long memory."
 ANEW = 0.3  # of a context: where less is stable, the window has moved
 Setting = tuple[int, float]  # turns of a step, tokens of the full weight
-DEFAULT: Setting = (selection.TURNS, items.WHOLE)
+DEFAULT: Setting = (selection.STEP_TURNS, items.FULL_SHARE_ROOM)
 FULL = 1e9
 BESIDE: dict[str, Setting] = {"no steps": (0, DEFAULT[1]), "full weight, no steps": (0, FULL)}
 CURVE: dict[str, Setting] = {
@@ -63,13 +63,13 @@ class Figures:
 @contextmanager
 def setting(of: Setting) -> Iterator[None]:
     """Let contexts be packed with these constants."""
-    kept = selection.TURNS, selection.SHARE, items.WHOLE
-    selection.TURNS, items.WHOLE = of  # type: ignore[assignment]
-    selection.SHARE = selection.SHARE if of[0] else 0.0
+    kept = selection.STEP_TURNS, selection.STEP_SHARE, items.FULL_SHARE_ROOM
+    selection.STEP_TURNS, items.FULL_SHARE_ROOM = of  # type: ignore[assignment]
+    selection.STEP_SHARE = selection.STEP_SHARE if of[0] else 0.0
     try:
         yield
     finally:
-        selection.TURNS, selection.SHARE, items.WHOLE = kept
+        selection.STEP_TURNS, selection.STEP_SHARE, items.FULL_SHARE_ROOM = kept
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:

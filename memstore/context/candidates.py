@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from memstore.context.history import ConversationHistory
-from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
+from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
@@ -101,7 +101,7 @@ async def _recall(
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     gathers = asks_for_list(query.text) or asks_for_course(query.text)
-    if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
+    if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
@@ -127,10 +127,11 @@ async def _recall(
     )
     changes = await _find_changes(tx, resolved, chosen[0], facts, texts, said_facts)
     holding = {one.message_id for one in said_facts if one.holds}
+    is_small = resolved.budget < SMALL_CONTEXT
     outdated = [
         hit
         for hit in hits
-        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks=asks, tight=resolved.budget < TIGHT)
+        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
     hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
     past = {hit.id for hit in outdated}

@@ -36,16 +36,16 @@ FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (by `benchmarks/run.py locomo` then).
 SECTION_WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
 ADDED = 0.25
-# What answers to the question has its weight up to `WHOLE` tokens of room. It is read anew at every turn, while a model
-# keeps what stands before it: so of `FLAT` tokens of room it has no more than of `WHOLE`, and from there on more by the
-# square root (benchmarks/prefix.py has the curve). Between the two the share of hits falls evenly, but
-# not their tokens. With a fixed number of tokens for hits, a larger budget would only add recent turns: a context of
-# 5,000 tokens held 0.3 points more of LoCoMo's evidence than one of 3,000, and holds 1.8 more so. Facts, whose tokens
-# are fixed, would take the place of the messages that they were made from.
+# What answers to the question has its weight up to `FULL_SHARE_ROOM` tokens of room. It is read anew at every turn,
+# while a model keeps what stands before it: so of `CAPPED_ROOM` tokens of room it has no more than of
+# `FULL_SHARE_ROOM`, and from there on more by the square root (benchmarks/prefix.py has the curve). Between the two the
+# share of hits falls evenly, but not their tokens. With a fixed number of tokens for hits, a larger budget would only
+# add recent turns: a context of 5,000 tokens held 0.3 points more of LoCoMo's evidence than one of 3,000, and holds 1.8
+# more so. Facts, whose tokens are fixed, would take the place of the messages that they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
-WHOLE, FLAT = 2500, 8000
+FULL_SHARE_ROOM, CAPPED_ROOM = 2500, 8000
 # A context of fewer tokens has no room for what held once beside what holds.
-TIGHT = 1000
+SMALL_CONTEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +89,12 @@ def _weight(section: Section, room: int) -> float:
     if section.weight is not None:
         return section.weight
     weight = SECTION_WEIGHTS.get(section.name, ADDED)
-    if section.name not in FOR_THE_QUESTION or room <= WHOLE:
+    if section.name not in FOR_THE_QUESTION or room <= FULL_SHARE_ROOM:
         return weight
-    if section.name == HITS and room < FLAT:
-        return weight * (1 - (1 - WHOLE / FLAT) * (room - WHOLE) / (FLAT - WHOLE))
-    return weight * WHOLE / min(room, math.sqrt(room * FLAT))
+    if section.name == HITS and room < CAPPED_ROOM:
+        beyond = (room - FULL_SHARE_ROOM) / (CAPPED_ROOM - FULL_SHARE_ROOM)
+        return weight * (1 - (1 - FULL_SHARE_ROOM / CAPPED_ROOM) * beyond)
+    return weight * FULL_SHARE_ROOM / min(room, math.sqrt(room * CAPPED_ROOM))
 
 
 def _tokens(amount: Amount, room: int) -> float:

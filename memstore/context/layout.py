@@ -16,8 +16,8 @@ from itertools import chain, takewhile
 from typing import Any
 
 from memstore.context.items import (
+    CAPPED_ROOM,
     FACTS,
-    FLAT,
     HITS,
     RECENT,
     SUMMARIES,
@@ -96,9 +96,9 @@ class Layout:
         self.static = [section.name for section in own if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.room = target.most - bare  # for what is chosen
-        self.moves_window = candidates.gathers and self.base < FLAT
+        self.is_small_list = candidates.gathers and self.base < CAPPED_ROOM
         if candidates.gathers:
-            sections = merge_sections(SMALL_GATHERING if self.moves_window else GATHERING, sections)
+            sections = merge_sections(SMALL_GATHERING if self.is_small_list else GATHERING, sections)
         self.sections = sections
         self.plan = allowances(self.sections, max(0, self.base))
         self.factory = factory = ItemFactory(target.counter)
@@ -116,7 +116,7 @@ class Layout:
         items, plan = self.items, self.plan
         self._check(required_items(items, plan))
         selection = select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
-        selection.is_static = selection.is_static and not self.moves_window
+        selection.is_static = selection.is_static and not self.is_small_list
         return selection
 
     @property

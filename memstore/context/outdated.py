@@ -88,14 +88,17 @@ class Changes:
         ended = [one for one in self.ended if one.now.fact_id in facts]
         return Changes({id: ends for id, ends in shown.items() if ends}, ended)
 
-    def leaves_out(self, hit: Hit, is_outdated: bool, holding: Collection[UUID], *, asks: bool, tight: bool) -> bool:
-        """Whether a hit is left out: a summary, since messages say the rest too; where it is tight what holds no more.
+    def leaves_out(
+        self, hit: Hit, is_outdated: bool, holding: Collection[UUID], *, asks_what_holds: bool, is_small: bool
+    ) -> bool:
+        """Whether a hit is left out: an outdated summary, whose messages say the rest too, and of a small context more.
 
-        Messages that are `holding` say what holds too, and a question about a time asks for what held then.
+        That is what holds no longer, but for messages that are `holding`, since they say what holds, too. A question
+        about a time asks for what held then.
         """
         if hit.tier == Tier.SUMMARIES:
-            return asks and (is_outdated or any(value.is_in(hit) for value in self.ended))
-        return tight and hit.id in self.replaced and hit.id not in holding and not hit.parts.get("date")
+            return asks_what_holds and (is_outdated or any(value.is_in(hit) for value in self.ended))
+        return is_small and hit.id in self.replaced and hit.id not in holding and not hit.parts.get("date")
 
     def mark(self, hits: Iterable[Hit]) -> list[Hit]:
         """Return hits, where those that do not hold, and have no mark yet, say what does."""

@@ -20,11 +20,11 @@ from uuid import UUID
 from memstore.context.items import (
     FACTS,
     FOR_THE_QUESTION,
+    FULL_SHARE_ROOM,
     HITS,
     RECENT,
     SECTION_WEIGHTS,
     SUMMARIES,
-    WHOLE,
     Allowance,
     ContextItem,
     SectionHeader,
@@ -321,7 +321,7 @@ def _are_ranked_together(plan: Plan, room: int) -> bool:
     Of LoCoMo's evidence contexts of 2,000 tokens have 90.4 % so, with shares 90.1 %; of 1,000 tokens 86.5 and 86.4.
     """
     facts, hits = plan[FACTS], plan[HITS]
-    return room < WHOLE and facts.priority == hits.priority and not (facts.weighted or hits.weighted)
+    return room < FULL_SHARE_ROOM and facts.priority == hits.priority and not (facts.weighted or hits.weighted)
 
 
 def _not_standing(items: CandidateItems, section: str) -> list[ContextItem]:

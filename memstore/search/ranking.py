@@ -110,23 +110,23 @@ def rank(
     features: QueryFeatures,
     corpus: Corpus,
     depth: int,
-    visible: Rows | None = None,
+    allowed: Rows | None = None,
 ) -> Ranking:
     """Rank the `depth` best chunks of each tier, in one order.
 
-    Only `visible` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
+    Only `allowed` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
     come first, then the lesser name.
     """
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
-    visible = np.arange(len(index)) if visible is None else visible
+    allowed = np.arange(len(index)) if allowed is None else allowed
     neighbour_weight = signals.neighbour_weight(index)
     weights = WEIGHTS
     if asks_for_course(features.text):
         weights = COURSE_WEIGHTS
     elif asks_for_list(features.text):
         weights = LIST_WEIGHTS
-    lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, visible)
+    lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, allowed)
     values = {
         "lexical": (1 - neighbour_weight) * lexical,
         "lexical_neighbours": neighbour_weight * lexical_neighbours,
@@ -134,7 +134,7 @@ def rank(
         "date": signals.date(index, features.text),
     }
     if features.vector is None:  # by words alone nearly all chunks are nothing to the question
-        visible = _matching(index, values, visible, weights)
+        allowed = _matching(index, values, allowed, weights)
     asks_assistant = asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
@@ -146,7 +146,7 @@ def rank(
         rough |= _semantic(index, signals.rough_cosines(index, features.vector), neighbour_weight, slice(None))
     if boosts_answers:
         rough["answers"] = _answers(index, rough, slice(None), weights)
-    best = rows = _best(index, _sum(rough, weights), visible, depth)
+    best = rows = _best(index, _sum(rough, weights), allowed, depth)
     if boosts_answers:
         rows = np.union1d(best, signals.answered_rows(index, best))
     exact = {name: of_all[rows] for name, of_all in values.items()}
@@ -183,17 +183,17 @@ def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return total
 
 
-def _matching(index: UserIndex, values: Mapping[str, Floats], visible: Rows, weights: Mapping[str, float]) -> Rows:
+def _matching(index: UserIndex, values: Mapping[str, Floats], allowed: Rows, weights: Mapping[str, float]) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
-    latest = visible[_order(index, visible, np.zeros(len(visible)))[:NEWEST]]
-    return np.union1d(visible[_sum(values, weights)[visible] > 0], latest)
+    latest = allowed[_order(index, allowed, np.zeros(len(allowed)))[:NEWEST]]
+    return np.union1d(allowed[_sum(values, weights)[allowed] > 0], latest)
 
 
-def _best(index: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:
+def _best(index: UserIndex, scores: Floats, allowed: Rows, depth: int) -> Rows:
     """Return the rows that may be among the best of their tier."""
     best = []
-    for places in _by_tier(index.tiers[visible]):
-        rows = visible[places]
+    for places in _by_tier(index.tiers[allowed]):
+        rows = allowed[places]
         if len(rows) > depth:
             of_these = scores[rows]
             rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - ROUGHLY]

@@ -236,10 +236,10 @@ def _rank_index(
     if filters.as_of is not None:
         index = index.as_of(filters.as_of)
         corpus = Corpus(len(index), int(index.lengths.sum()))
-    visible = None if filters.everything else index.filter(**filters.on_columns())
-    if visible is not None and tagged is not None:
-        visible = np.intersect1d(visible, index.rows_of(tagged))
-    return rank(index, query, corpus, depth, visible)
+    allowed = None if filters.everything else index.filter(**filters.on_columns())
+    if allowed is not None and tagged is not None:
+        allowed = np.intersect1d(allowed, index.rows_of(tagged))
+    return rank(index, query, corpus, depth, allowed)
 
 
 async def _rank_by_indexes(
@@ -273,7 +273,7 @@ async def search_indexes(
     matches = await postings.matches(tx, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
-    numbers = await _visible(tx, filters, await to_thread(best_by_words, matches, corpus), count)
+    numbers = await _filter_numbers(tx, filters, await to_thread(best_by_words, matches, corpus), count)
     if query.vector is None:
         keys = await chunks.latest(tx, filters, NEWEST)
     else:
@@ -284,27 +284,27 @@ async def search_indexes(
 
 def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
     reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ  # neighbours' tags are not known
-    visible = np.flatnonzero(found.distances <= reach)
+    allowed = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))
-    return rank(found.index, query, found.corpus, depth, visible)
+        allowed = np.intersect1d(allowed, found.index.filter(**filters.on_columns()))
+    return rank(found.index, query, found.corpus, depth, allowed)
 
 
-async def _visible(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+async def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
-    visible: list[int] = []
+    allowed: list[int] = []
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
-        if some and len(visible) < count:
+        if some and len(allowed) < count:
             passing = {number for number, _ in await chunks.filter_chunks(tx, filters, numbers=some)}
-            visible += [number for number in some if number in passing]
-    return visible[:count]
+            allowed += [number for number in some if number in passing]
+    return allowed[:count]
 
 
 async def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
-    """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
+    """Return the chunks nearest to a vector: by the index where there is one that finds enough allowed ones."""
     if await vector_indexes.is_ready(tx, model):
         if filters.everything:
             return await vector_indexes.nearest(tx, query, model, count)

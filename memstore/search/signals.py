@@ -100,8 +100,8 @@ def neighbour_cosines(index: UserIndex, own: Floats, rows: Rows | slice) -> Floa
     return mean
 
 
-def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible: Rows) -> tuple[Floats, Floats]:
-    """Return BM25 of each chunk, and of each with its neighbours as one text; of the best visible one either is 1.
+def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, allowed: Rows) -> tuple[Floats, Floats]:
+    """Return BM25 of each chunk, and of each with its neighbours as one text; of the best allowed one either is 1.
 
     `terms` are the question's, with their hashes. Speakers' names do not count in the second: most neighbourhoods have
     them.
@@ -114,7 +114,7 @@ def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible:
             postings[term] = idf(holding, corpus.chunks), rows, counts
     unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
     own = _bm25(index, [*postings.values()], corpus.mean_length)
-    return _by_best(own, visible), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), visible)
+    return _by_best(own, allowed), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), allowed)
 
 
 def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
@@ -137,7 +137,7 @@ def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: flo
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in some])[place]
-        about = saturate(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
+        about = saturate(sums[place * width + row], index.lengths_with_neighbours[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 
@@ -148,8 +148,8 @@ def _entries(terms: Sequence[tuple[float, Rows, Floats]]) -> tuple[NDArray[Any],
     return np.repeat(np.array(firsts), [*map(len, rows)]), np.concatenate(rows), np.concatenate(counts)
 
 
-def _by_best(scores: Floats, visible: Rows) -> Floats:
-    best = scores[visible].max(initial=0.0)
+def _by_best(scores: Floats, allowed: Rows) -> Floats:
+    best = scores[allowed].max(initial=0.0)
     return scores / best if best > 0 else np.zeros_like(scores)
 
 

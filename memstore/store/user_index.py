@@ -32,7 +32,7 @@ MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 
 NEIGHBOURS = 2  # chunks on either side
 KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours count in the mean of their vectors
-SESSION_GAP_HOURS = 4
+SESSION_GAP_HOURS = 4  # between neighbours, whatever `session_gap_hours` says of summaries
 SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
 MOST_ROLES = 8
 SCANNED = 0.1  # if at most this share of the terms is unsorted, it is scanned (< 1 ms); sorting all takes 100 ms
@@ -177,7 +177,7 @@ class UserIndex:
         return both[0], both[1]
 
     @cached_property
-    def lengths_of_context(self) -> NDArray[np.float64]:
+    def lengths_with_neighbours(self) -> NDArray[np.float64]:
         """The mean length of each chunk and its neighbours, in terms."""
         lengths = np.append(self.lengths, 0.0)[self.neighbours].sum(axis=0)
         return np.asarray(lengths / (self.neighbours < len(self)).sum(axis=0))
@@ -186,14 +186,14 @@ class UserIndex:
     def neighbour_kernel(self) -> NDArray[np.float64]:
         """What each of `neighbours` counts, (5, rows): dot products weighed by it add up to cosines with the mean."""
         weights = KERNEL[:, None] * (self.neighbours < len(self))
-        return np.asarray(weights / np.maximum(self.context_norm, 1e-9))
+        return np.asarray(weights / np.maximum(self.neighbourhood_norm, 1e-9))
 
     @cached_property
-    def context_norm(self) -> NDArray[np.float64]:
+    def neighbourhood_norm(self) -> NDArray[np.float64]:
         """The length of the sum of a chunk's and its neighbours' vectors, weighed by nearness; 0 without vectors."""
-        return self._context_norms(np.arange(len(self)))
+        return self._neighbourhood_norms(np.arange(len(self)))
 
-    def _context_norms(self, rows: Rows) -> NDArray[np.float64]:
+    def _neighbourhood_norms(self, rows: Rows) -> NDArray[np.float64]:
         lengths = np.zeros(len(rows))
         if self.vectors:
             for start in range(0, len(rows), ROWS_AT_ONCE):
@@ -318,13 +318,13 @@ class UserIndex:
         known: dict[str, object] = {}
         if "sorted_terms" in vars(self) and len(grown.terms) - len(self.sorted_terms[0]) <= SCANNED * len(grown.terms):
             known["sorted_terms"] = self.sorted_terms
-        if "context_norm" in vars(self):
+        if "neighbourhood_norm" in vars(self):
             beside = grown.neighbours[:, : len(self)]
             before = np.where(self.neighbours < len(self), self.neighbours, len(grown))
-            spread = np.append(self.context_norm, np.zeros(len(grown) - len(self)))
+            spread = np.append(self.neighbourhood_norm, np.zeros(len(grown) - len(self)))
             others = np.append(np.flatnonzero((beside != before).any(axis=0)), np.arange(len(self), len(grown)))
-            spread[others] = grown._context_norms(others)
-            known["context_norm"] = spread
+            spread[others] = grown._neighbourhood_norms(others)
+            known["neighbourhood_norm"] = spread
         return known
 
     def select(self, rows: NDArray[np.bool_]) -> UserIndex:

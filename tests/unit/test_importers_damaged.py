@@ -54,7 +54,7 @@ CODEX = [
         "metadata": {"client_authored": False},
     },
 ]
-PIVOT = {"conversation": "c", "role": "user", "content": "hello"}
+JSONL = {"conversation": "c", "role": "user", "content": "hello"}
 CHAT = "13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
 
 
@@ -63,8 +63,8 @@ def dumped(value: object) -> bytes:
 
 
 SAMPLES = {
-    "jsonl": ("a.jsonl", dumped(PIVOT)),
-    "jsonl packed": ("a.jsonl.gz", gzip.compress(dumped(PIVOT))),
+    "jsonl": ("a.jsonl", dumped(JSONL)),
+    "jsonl packed": ("a.jsonl.gz", gzip.compress(dumped(JSONL))),
     "chatgpt": ("conversations.json", dumped(CHATGPT)),
     "chatgpt zip": ("a.zip", zipped({"conversations-0.json": dumped(CHATGPT), "conversations-1.json": b"[]"})),
     "claude": ("conversations.json", dumped(CLAUDE)),
@@ -130,7 +130,7 @@ JSON_SAMPLES = {
     "gemini": GEMINI,
     "openai": OPENAI,
     "langchain": LANGCHAIN,
-    "jsonl": PIVOT,
+    "jsonl": JSONL,
 }
 
 

@@ -54,13 +54,13 @@ def test_arrays_that_grew_are_those_that_came_at_once(cuts: list[int], asked: bo
     grown = arrays([])
     for start, stop in itertools.pairwise(borders):
         if asked:
-            assert len(grown.context_norm) == len(grown)
+            assert len(grown.neighbourhood_norm) == len(grown)
             grown.rows_with_term(3)
         grown = grown.extend(arrays(chunks[max(0, start - 2) : stop]))
     assert grown.digest == whole.digest
     assert keys(grown, range(50)) == keys(whole, range(50))
     assert (grown.neighbours == whole.neighbours).all()
-    assert grown.context_norm.tolist() == whole.context_norm.tolist()
+    assert grown.neighbourhood_norm.tolist() == whole.neighbourhood_norm.tolist()
     for term in (3, 44, 1000, 2**63 - 1):
         for found, expected in zip(grown.rows_with_term(term), whole.rows_with_term(term), strict=True):
             assert found.tolist() == expected.tolist()
@@ -70,12 +70,12 @@ def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
     draw = np.random.default_rng(7)
     vectors = draw.normal(size=(7, 4)).astype(np.float32)
     before, again = arrays([Given(n, {1: 1}, vectors[n]) for n in range(6)]), arrays([Given(3, {2: 1}, vectors[6])])
-    assert len(before.context_norm) == len(before.sorted_terms[0]) == 6
+    assert len(before.neighbourhood_norm) == len(before.sorted_terms[0]) == 6
     again.records["digest"] += 1
     grown = before.extend(again)
     assert (grown.rows_with_term(1)[0].tolist(), grown.rows_with_term(2)[0].tolist()) == ([0, 1, 2, 3, 4], [5])
     fresh = UserIndex(grown.version, NOW, grown.records, grown.speakers, grown.terms, grown.frequencies, grown.vectors)
-    assert grown.context_norm.tolist() == fresh.context_norm.tolist()
+    assert grown.neighbourhood_norm.tolist() == fresh.neighbourhood_norm.tolist()
 
 
 def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:

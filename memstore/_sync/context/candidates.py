@@ -14,7 +14,7 @@ from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates
 from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import Filters, ItemText
 from memstore._sync.store.database import Transaction
-from memstore.context.items import FLAT, TIGHT, Candidates, is_quotation
+from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
@@ -92,7 +92,7 @@ def _recall(
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     gathers = asks_for_list(query.text) or asks_for_course(query.text)
-    if gathers and resolved.budget < FLAT:  # few recent turns are in these contexts
+    if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
@@ -118,10 +118,11 @@ def _recall(
     )
     changes = _find_changes(tx, resolved, chosen[0], facts, texts, said_facts)
     holding = {one.message_id for one in said_facts if one.holds}
+    is_small = resolved.budget < SMALL_CONTEXT
     outdated = [
         hit
         for hit in hits
-        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks=asks, tight=resolved.budget < TIGHT)
+        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
     hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
     past = {hit.id for hit in outdated}
