@@ -64,7 +64,8 @@ async def test_a_context_reads_nothing_twice(
     assert [read for read, times in Counter(sent).items() if times > 1] == []
     # The history, the texts of what was found, the summaries, and the version when the receipt is kept.
     assert len(together) <= 4
-    assert len(alone) <= 2 * len(strategies)
+    # On Citus what begins a transaction is apart.
+    assert len(alone) <= 2 * len(strategies) + store._database.capabilities.citus
 
 
 async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

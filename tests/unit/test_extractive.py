@@ -218,16 +218,6 @@ def test_an_agreement_comes_with_what_it_agrees_to(offer: str, answer: str) -> N
     assert text == f"1 May 2024:\nAssistant: {offer}\nAnn: {answer}"
 
 
-def test_who_only_agrees_is_quoted_with_what_was_said() -> None:
-    talk = [
-        ("Ann", "My aunt had a friendly dog with brown ears."),
-        ("Bob", "The music stops at 20."),
-        ("Ann", "I like that, it works for me."),
-    ]
-    text = abridge([Line("6 May 2025", *said) for said in talk], 20, COUNTER)
-    assert text == "6 May 2025:\nBob: The music stops at 20.\nAnn: I like that, it works for me."
-
-
 def test_what_only_begins_or_fills_is_left_out() -> None:
     talk = [("Ann", "Oh well!"), ("Ann", "Ok, fine, the red boat costs 900 euros."), ("Bob", "Right, yes!")]
     assert abridge([Line("1 May 2024", *said) for said in talk], 60, COUNTER) == (

@@ -259,7 +259,6 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     clauses: list[Clause] = []
     start = 0
     asked: int | None = None
-    last: int | None = None  # the last clause of the turn before that says anything
     offered: int | None = None  # a question with which the turn before ended, and what it proposed
     for turn, numbers in enumerate(turns):
         speaker = lines[numbers[0]][0]
@@ -286,20 +285,18 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 cues |= {"filler"} if is_filler else set()
                 needs = None if alone else len(clauses) - 1
                 if is_first and speaker != ASSISTANT and not is_question:
-                    said = (question, asked, offered, None if is_filler else last)
-                    about = next((one for one in said if one is not None), None)
+                    about = question if question is not None else asked if asked is not None else offered
                     if about is not None and _AGREES.search(sentence) and _AGREEING.match(sentence):
                         needs = about
                         cues.add("agrees")
-                    elif about is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
-                        needs = about
+                    elif asked is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
+                        needs = asked
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_question:
                     is_first = False
                     if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT):
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_question else None
-        last = next((at for at in range(len(clauses) - 1, start - 1, -1) if "filler" not in clauses[at].cues), None)
         known.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
         asked, offered = question, proposal
     return clauses
