@@ -13,7 +13,7 @@ import select
 import subprocess  # nosec B404
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Annotated
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
+MANY = 500  # messages that are worth a word before they are read
 TURNS, SILENCE = 6, 20.0  # turns, or seconds without a line, after which a model is asked for facts and summaries
 DERIVE = "import json, sys; from memstore.cli.chat import derive_apart; derive_apart(*json.loads(sys.argv[1]))"
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
@@ -121,6 +122,7 @@ class _Session:
     line_open: bool = False
     turns: int = 0  # since a derivation has ended that may ask a model
     deriving: subprocess.Popen[str] | None = None
+    has_told: bool = False  # of a backlog
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def talk(self) -> None:
@@ -138,7 +140,8 @@ class _Session:
                 self._end_derivation(kill=self.turns < TURNS)  # else its call is finished, and facts come after all
                 all_answered &= self._try_answer(text, may_stop=at_terminal)
                 self.turns += 1
-                self._derive(may_ask=not at_terminal and self.turns >= TURNS)
+                with suppress(KeyboardInterrupt) if at_terminal else nullcontext():
+                    self._derive(may_ask=not at_terminal and self.turns >= TURNS)
                 if at_terminal:
                     self._begin_derivation()
             self._finish_derivation()
@@ -196,8 +199,13 @@ class _Session:
             if not may_ask:
                 raise ModelUnavailable("It is asked after some turns.")
 
+        def tell(kind: str, done: int, total: int) -> None:
+            if kind == "chunks" and total > MANY and done < total and not self.has_told:
+                self.has_told = True
+                echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
+
         try:
-            report = self.store.derive(user=self.scope.user.name, on_call=check)
+            report = self.store.derive(user=self.scope.user.name, progress=tell, on_call=check)
             self._report([*report.failed, *(report.waiting if may_ask else ())])
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             self._report([str(error)])

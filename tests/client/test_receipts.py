@@ -12,6 +12,7 @@ import pytest
 from memstore import Context, InvalidInput, NotFound, Receipt
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
+from memstore.context.candidates import FACTS
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason
 
@@ -214,6 +215,27 @@ async def test_what_is_left_out_in_great_number_does_not_hide_how_many_rank_lowe
     reasons = [one.reason for one in receipt.left_out if one.section == "hits"]
     assert Reason.RANKED_LOWER in reasons
     assert Reason.SAYS_NOTHING in reasons
+
+
+@pytest.mark.parametrize(("count", "others"), [(FACTS, 0), (FACTS + 1, 1)])
+async def test_facts_rank_lower_only_if_there_are_more_than_are_offered(
+    store: AsyncMemoryStore, count: int, others: int
+) -> None:
+    user = store.user("alice")
+    for n in range(count):
+        await user.add_fact(f"Alice owns the red book number {n}.", type="statement")
+    receipt = (await user.conversation("new").context("Which red books does Alice own?", budget=400)).receipt
+    lower = [one for one in receipt.left_out if (one.section, one.reason) == ("facts", Reason.RANKED_LOWER)]
+    assert len(lower) == others
+
+
+async def test_a_transaction_that_has_committed_takes_no_further_statement(store: AsyncMemoryStore) -> None:
+    conversation = store.user("alice").conversation("c")
+    await conversation.add("user", "Hello!")
+    async with store._database.user_transaction(conversation.user.id) as tx:
+        await tx.run_together([], commit=True)
+        with pytest.raises(RuntimeError, match="has committed"):
+            await tx.value("SELECT count(*) FROM messages", int)
 
 
 async def test_a_replay_says_what_erasure_and_another_derivation_took(store: AsyncMemoryStore) -> None:

@@ -126,6 +126,7 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
     ("said", "told", "value", "doubted"),
     [  # value is that of a residence
         ("I have a job at the harbour", "Alice has a job at Globex at the harbour.", None, True),
+        ("I live near Łódź and O\u0304saka", "Alice lives near Lodz and Ōsaka.", None, False),
         ("My sister visits me", "Alice's sister Petra visits her.", None, True),
         ("my sister petra visits me", "Alice's sister Petra visits her.", None, False),
         ("I like my dentist", "Alice likes her dentist Dr. Brown.", None, True),
@@ -445,6 +446,13 @@ def test_what_is_a_constraint_near_or_shares_a_rare_word_is_shown_among_many() -
     assert len(chosen) == 20
     assert all(one in chosen for one in known[:3])
     assert known[0] not in choose_known(known, ["Mia sings."], [None])
+
+
+def test_what_protects_somebody_does_not_wait_for_a_name_that_is_written_out() -> None:
+    for type, doubted in (("constraint", False), ("preference", True)):
+        new = fact("Alice is allergic to Penicillin.", (1, "PCN allergy here"), type=type, attribute="other")
+        (made,) = found([message(1, "user", "PCN allergy here", "Alice")], new)
+        assert made.is_doubted is doubted
 
 
 def test_a_user_who_is_named_by_facts_alone_says_again_what_is_known() -> None:

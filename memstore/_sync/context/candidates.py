@@ -99,10 +99,8 @@ def _recall(
     found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     said = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
     most, said = (count, said) if visibility.is_active else (count + SPARE_HITS, _offer(said, count))
-    chosen = [
-        _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), FACTS, resolved),
-        _take_visible(tx, said, most, resolved),
-    ]
+    facts_and_next = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), FACTS + 1, resolved)
+    chosen = [facts_and_next[:FACTS], _take_visible(tx, said, most, resolved)]
     every = [one for candidates in chosen for one in candidates]
     *rows, said_facts, said_before = tx.all_together(
         [
@@ -146,7 +144,7 @@ def _recall(
         antecedents=antecedents,
         gathers=gathers,
         left_out=[
-            *_ranked_lower(chosen, count, resolved, history),
+            *_ranked_lower(facts_and_next, chosen[1], count, resolved, history),
             *gone,
             *(_left_out(fact, Reason.DUPLICATE) for fact in quoted),
             *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
@@ -236,15 +234,18 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
 
 
 def _ranked_lower(
-    chosen: Sequence[Sequence[RankedChunk]], count: int, resolved: ResolvedRequest, history: ConversationHistory
+    facts: Sequence[RankedChunk],
+    offered: Sequence[RankedChunk],
+    count: int,
+    resolved: ResolvedRequest,
+    history: ConversationHistory,
 ) -> Iterator[Decision]:
     """Yield a decision for all that the question ranks lower than the facts and the hits that were offered.
 
     How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
     """
-    facts, offered = chosen
-    if len(facts) == FACTS:
-        note = f"all but the best {FACTS}: they score less than {min(one.score for one in facts):.2f}"
+    if len(facts) > FACTS:
+        note = f"all but the best {FACTS}: they score less than {facts[FACTS - 1].score:.2f}"
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.version.chunks if history.version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:

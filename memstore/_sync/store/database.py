@@ -77,6 +77,7 @@ class Transaction:
         self.citus = citus
         self.events: list[Event] = []
         self._outbox = outbox
+        self._has_ended = False  # and with it the confinement to a user
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
@@ -148,6 +149,7 @@ class Transaction:
             sent += [cursor.mogrify(read.statement, self._bind(read.values)) for read in reads]
             sent += [SQL["commit"]] * commit
             cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
+            self._has_ended = commit
             results = []
             for read, place in zip(reads, range(-len(reads) - commit, -commit), strict=True):
                 cursor.set_result(place)
@@ -188,6 +190,7 @@ class Transaction:
                     self._insert(statement, rows)
             if commit:
                 self.connection.commit()
+                self._has_ended = True
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
@@ -217,7 +220,7 @@ class Transaction:
         for at in range(0, len(rows), MOST_ROWS):
             text, values = expand_rows(statement, rows[at : at + MOST_ROWS])
             cursors.append(RawCursor(self.connection))
-            cursors[-1].execute(text, [self.user_id, *values])
+            cursors[-1].execute(text, [self._bind({})["user_id"], *values])
         return cursors
 
     def roll_back(self) -> None:
@@ -226,6 +229,8 @@ class Transaction:
         self.connection.rollback()
 
     def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        if self._has_ended:
+            raise RuntimeError("The transaction has committed: what comes after it needs one of its own.")
         return {**values, "user_id": self.user_id}
 
 

@@ -225,7 +225,7 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     calendar, tongues = _load_capitalised()
     words = _LETTERS.findall(text)
     inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_NAMES]
-    stems = {plain(word)[:STEM] for word in _LETTERS.findall(said.casefold())}
+    stems = {word[:STEM] for word in _LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
         is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or calendar.fullmatch(word)

@@ -231,11 +231,13 @@ def find_doubt(
     has_slot: bool,
     name: str = "",
     replaced: str = "",
+    guards: bool = False,
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
     `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `name` a
-    value that is a name, `replaced` the text of known facts that the fact ends.
+    value that is a name, `replaced` the text of known facts that the fact ends. One that `guards` somebody does not
+    wait for a name that is only written out, "Penicillin" for "PCN".
     """
     first = next(_tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -248,7 +250,7 @@ def find_doubt(
     quotes = [span.text for span in spans]
     spoken = language_of(text)
     spoken = language_of("\n".join(span.passage.text for span in spans)) if spoken == "und" else spoken
-    if (strange := find_strange_name(undated, f"{subject} {name}", material, spoken)) is not None:
+    if (strange := find_strange_name("" if guards else undated, f"{subject} {name}", material, spoken)) is not None:
         return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
     answered = any(_find_answered(span.passage, text, subject, shown) for span in own)

@@ -35,7 +35,7 @@ from memstore.derive.facts.entities import (
 )
 from memstore.derive.facts.grounding import Span, find_basis, find_doubt, find_source, is_repeated, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.normalization import GUARDS, is_denied, names_time, parse_slot, protects
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,
@@ -250,7 +250,8 @@ class Inquiry:
             replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
             has_slot = bool(fact.attribute or fact.ends)
             compared = fact.text, subject, spans, talk, background, self.trusted
-            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced)
+            guards = fact.type == "constraint" or (attribute or "").partition("/")[0] in GUARDS
+            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced, guards=guards)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:

@@ -9,6 +9,7 @@ a fact does not always know its language; in others every word counts.
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -115,7 +116,10 @@ STEM = 4  # letters that two words of one meaning begin with
 
 def plain(word: str) -> str:
     """Return a word without accents."""
-    return word.translate(str.maketrans("äöüßáàâéèêëíîïóôúùûñç", "aousaaaeeeeiiioouuunc"))
+    if word.isascii():
+        return word
+    parts = unicodedata.normalize("NFKD", word.translate(str.maketrans("ßłøđ", "slod")))
+    return "".join(part for part in parts if not unicodedata.combining(part))
 
 
 # -- slots
