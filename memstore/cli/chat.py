@@ -209,7 +209,8 @@ class _Session:
             self._report([*report.failed, *(report.waiting if may_ask else ())])
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             self._report([str(error)])
-        self.turns = 0 if may_ask else self.turns
+        if may_ask:
+            self.turns = 0
 
     def _report(self, problems: Iterable[str]) -> None:
         for text in problems:

@@ -14,17 +14,14 @@ from datetime import timedelta
 from memstore.derive.chunking import sentences
 from memstore.models import Hit, Message, Role, Tier
 from memstore.store.tokenize import terms
+from memstore.text import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Words of greetings, thanks, praise, assent and leave, and those that stand between them. A text of these alone says
 # nothing: what it is about stands elsewhere.
-_PHATIC = _words(
+_PHATIC = word_set(
     "a about absolutely again agree ah all also always amazing an and any anytime appreciate are as at aw awesome aww"
     " be beautiful been best bet better bit bye can can't care catch chat check cheers congrats congratulations cool"
     " could couldn't course cute day definitely did do does doing don't enjoy enjoyed enjoying ever everything exactly"
