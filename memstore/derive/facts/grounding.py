@@ -258,11 +258,10 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    basis = find_basis(text, subject, spans, shown, trusted)
-    is_reversed = has_slot or {*content_words(text)} <= {NOT, *_HOLLOW, *content_words(f"{basis} {subject}")}
-    denies = is_reversed and is_denied(text) and not _is_negative(basis)
-    if denies and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
-        return Doubt("it denies what nobody has denied")
+    if is_denied(text) and not _is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
+        is_reversed = has_slot or {*content_words(text)} <= {NOT, *_HOLLOW, *content_words(f"{basis} {subject}")}
+        if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
+            return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
     return None
