@@ -116,10 +116,8 @@ class Transaction:
     ) -> None:
         """Begin with a statement that confines the transaction, and make its first reads in the same round trip.
 
-        With `commit` it ends with them, too.
-
-        To its nodes Citus sends, for each SET LOCAL, the text of the whole message that it came with. So there each is
-        a message of its own, and reads come after them.
+        With `commit` it ends with them. To its nodes Citus sends, for each SET LOCAL, the text of the whole message
+        that it came with. So there each is a message of its own, and reads come after them.
         """
         if not self.citus:
             self.first = self._read_together(reads, (statement, confinement), commit=commit)
@@ -178,10 +176,7 @@ class Transaction:
     def run_together(
         self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
     ) -> None:
-        """Run statements, each once for each of its rows, and write the events so far, in one round trip.
-
-        With `commit` the transaction ends with them.
-        """
+        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there."""
         with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
