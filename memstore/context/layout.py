@@ -106,7 +106,7 @@ class Layout:
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.standing, candidates.facts),
-            HITS: factory.hits(candidates.hits, candidates.antecedents),
+            HITS: factory.hits(candidates.hits, candidates.find_antecedent),
         }
         summary_tokens = summary_tokens or sum(item.tokens for item in self.items[SUMMARIES])
         self.summary_tokens = min(summary_tokens, self.plan[SUMMARIES].share)
