@@ -44,7 +44,7 @@ from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
 OVERHEAD, TOOLS = "overhead", "tools"
-SECTIONS = {  # of parts; the others are the user's own
+SECTION_OF_PART = {  # the others are the user's own
     PartKind.SYSTEM: "system",
     PartKind.STANDING_FACTS: "facts",
     PartKind.SUMMARIES: "summaries",
@@ -370,7 +370,7 @@ def _section_tokens(layout: Layout) -> dict[str, int]:
     # Others may merge messages, or be one text.
     sent = layout.prompt.sent if layout.target.format == OPENAI else map(as_openai, content.parts)
     for part, message in zip(content.parts, sent, strict=True):
-        name = SECTIONS.get(part.kind) or next(shown)
+        name = SECTION_OF_PART.get(part.kind) or next(shown)
         name = "question" if part.stored and part.stored.id in ends else name
         sections[name] += counter.count_message(message)
     facts = sum(map(counter.count_message, memory_messages(content.facts, ())))

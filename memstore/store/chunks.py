@@ -135,13 +135,13 @@ async def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors
 class IndexVersion:
     """Which chunks a user has now, how many and how long in all, and the user's embedding models.
 
-    Chunks up to number `posted` are in postings, for users who have those.
+    Chunks up to number `posted_up_to` are in postings, for users who have those.
     """
 
     version: str
     chunks: int
     chunk_length: int
-    posted: int
+    posted_up_to: int
     embedders: list[tuple[str, str, int, str]]
 
     @property

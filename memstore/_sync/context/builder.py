@@ -56,7 +56,7 @@ def build_context(
 
     The question is embedded while the history is read, and again if that shows that another embedder serves the user by
     now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
-    others.
+    others. The exception is a question that names a speaker whom this process finds for the first time.
     """
     request.check()
     queries = QueryBuilder(database, request.user_id, embedder, load_by_name)

@@ -27,7 +27,7 @@ from memstore.context.utterances import (
 )
 from memstore.models import UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
 from memstore.search.ranking import RankedChunk, best_of_each
-from memstore.search.signals import asks_for_course, asks_for_list
+from memstore.search.signals import asks_for_list, asks_for_overview_or_order
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 MOST_FACTS = 40  # offered to selection
@@ -91,7 +91,7 @@ def _recall(
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
-    gathers = asks_for_list(query.text) or asks_for_course(query.text)
+    gathers = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
     if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
@@ -125,7 +125,7 @@ def _recall(
         for hit in hits
         if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
-    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
+    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, rank_behind=asks)
     outdated_ids = {hit.id for hit in outdated}
     antecedents = AntecedentFinder(
         {
@@ -157,10 +157,10 @@ def _recall(
         left_out=[
             *_ranked_lower(facts_and_next, ranked_hits, count, resolved, history),
             *gone,
-            *(_left_out(fact, Reason.DUPLICATE) for fact in quoted),
-            *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
-            *(_left_out(hit, Reason.SUPERSEDED) for hit in outdated),
-            *(_left_out(hit, Reason.SAYS_NOTHING) for hit in empty),
+            *(_decision(fact, Reason.DUPLICATE) for fact in quoted),
+            *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
+            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated),
+            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty),
         ],
     )
 
@@ -274,7 +274,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
     return ("facts", "fact") if tier == Tier.FACTS else ("hits", str(tier))
 
 
-def _left_out(hit: Hit, reason: Reason) -> Decision:
+def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
 

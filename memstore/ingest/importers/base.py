@@ -160,9 +160,9 @@ class Importer:
         inherited_time: datetime | None = None,
         **of_conversation: str | None,
     ) -> Iterator[ImportItem]:
-        """Yield records with their own time, or one inherited from the message before; report damage.
+        """Yield records of messages of the same time: `own_time`, or one inherited from the message before them.
 
-        Metadata mark inherited times.
+        Metadata mark inherited times. Damage is reported.
         """
         for one in self.report_damage(messages, where):
             if isinstance(one, dict):
