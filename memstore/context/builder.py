@@ -264,7 +264,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
 
 async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    # Who only reads locks nothing.
+    # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
         if tx.first != [resolved.erasure_version]:

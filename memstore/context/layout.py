@@ -156,7 +156,7 @@ class Layout:
     def _room_left(self, counted: int) -> int:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
         estimated = self.selection.tokens
-        if self.tokens.kind != "server" or counted <= 0:
+        if self.tokens.kind != "server" or counted <= 0:  # not counted by the model's own server
             return self.room - (counted - estimated)
         rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
         self.plan = allowances(self.sections, max(0, int(self.base * rate)))

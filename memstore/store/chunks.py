@@ -66,7 +66,10 @@ async def lock_user(tx: Transaction) -> None:
 
 
 def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
-    """Return a chunk to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    """Return a chunk to be stored for the text by which it is to be found, which begins with the speaker.
+
+    Costs time, so not in a transaction.
+    """
     return NewChunk(chunk, *hash_terms(text, user_id), vector, tags)
 
 

@@ -90,7 +90,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
-    page, every, ranked, version = tx.first[-4:]
+    page, every, ranked, version = tx.first[-4:]  # of `reads_of_history`, in its order
     if resolved.strategies:
         page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
