@@ -31,7 +31,6 @@ from memstore.providers.services import (
     ModelInfo,
     RawAnswer,
     ServedChatModel,
-    StreamedText,
     count_in,
     raise_if_too_long,
     strict_schema,
@@ -253,7 +252,7 @@ class OpenAIChat:
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        text = StreamedText(request, show)
+        pieces: list[str] = []
         usage: Json = {}
         ended: object = None
 
@@ -265,9 +264,9 @@ class OpenAIChat:
                     usage = part.get("usage") or usage
                     choice = _choice_of(part)
                     ended = choice.get("finish_reason") or ended
-                    if text.add(_text_of(choice.get("delta"))):
-                        ended = "length"
-                        return
+                    if piece := _text_of(choice.get("delta")):
+                        pieces.append(piece)
+                        show(piece)
 
         try:
             self._ask(request, read)
@@ -277,7 +276,7 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
+        return RawAnswer(_join(pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
