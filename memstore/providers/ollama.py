@@ -58,7 +58,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name, as `ollama list` shows it. Asks the server nothing yet."""
     endpoint = OllamaEmbeddings(require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
-    return ServedEmbedder.of(endpoint, settings)
+    return ServedEmbedder(endpoint, settings)
 
 
 def require_model(model: str) -> str:

@@ -69,7 +69,7 @@ def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
     server = _server(settings, settings.embedding_url, settings.embedding_api_key)
     name = _require_model(model).partition("@http")[0].partition("#")[0]
-    return ServedEmbedder.of(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
+    return ServedEmbedder(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
 
 
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:

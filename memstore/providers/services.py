@@ -120,10 +120,10 @@ class ChatEndpoint(Protocol):
 class ServedChatModel:
     """A ChatModel on a server, which can also be chatted with. Safe to share by threads.
 
-    `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
-    first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
-    the server's, else `default_window`. `complete` takes twice `timeout` at most. The length of a prompt is estimated
-    from the server's counts of earlier ones.
+    `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence). `window` are
+    the tokens of prompt and answer together that are not exceeded; None takes the server's, else `default_window`.
+    `complete` takes twice `timeout` at most. The length of a prompt is estimated from the server's counts of earlier
+    ones.
     """
 
     def __init__(
@@ -134,14 +134,12 @@ class ServedChatModel:
         default_window: int = 8192,
         timeout: float,
         timeout_setting: str,
-        backoff: float = 0.5,
     ) -> None:
         self._endpoint = endpoint
         self._window = window
         self._default_window = default_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
-        self._backoff = backoff
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
@@ -265,7 +263,7 @@ class ServedChatModel:
 
     def _retries(self, seconds: float) -> Retries:
         advice = f" Asked again it will take as long: raise {self._timeout_setting}, or name a smaller model."
-        return Retries(self._endpoint.service, seconds, self._backoff, advice)
+        return Retries(self._endpoint.service, seconds, advice)
 
     def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
         """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""

@@ -24,7 +24,7 @@ from memstore.errors import (
     ProviderError,
     ProviderMissing,
 )
-from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
+from memstore.providers import connections, load_chat_model, load_stored_embedder, ollama, openai
 from memstore.providers.ollama import OllamaChat, OllamaServer
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import ChatEndpoint, ServedChatModel
@@ -42,6 +42,11 @@ class Trip(BaseModel):
 KEY = "sk-verysecretkey"
 GOOD = {"city": "Lisbon", "days": 3}
 PROMPT = [{"role": "system", "content": "Say where."}, {"role": "user", "content": "Three days in Lisbon."}]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BACKOFF", 0.01)
 
 
 @pytest.fixture(params=["ollama", "openai"])
@@ -71,7 +76,7 @@ def model_of(server: Any, name: str = "qwen3:4b", **options: Any) -> ServedChatM
         endpoint = OllamaChat(name, OllamaServer(server.url), num_ctx)
     else:
         endpoint = OpenAIChat(name, OpenAIServer(f"{server.url}/v1", options.pop("key", KEY)))
-    given = {"window": num_ctx, "timeout": 10.0, "timeout_setting": "THE_TIMEOUT", "backoff": 0.01} | options
+    given = {"window": num_ctx, "timeout": 10.0, "timeout_setting": "THE_TIMEOUT"} | options
     return ServedChatModel(endpoint, **given)
 
 
@@ -186,7 +191,7 @@ def test_a_server_that_says_when_is_asked_then(server: ScriptedOllama, waits: li
 def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
     server.script.append(status(429, "slow down", retry_after="3600"))
     with pytest.raises(ModelUnavailable, match="429 slow down"):
-        ask(model_of(server, backoff=0))
+        ask(model_of(server))
     assert len(server.asked()) == 1
 
 

@@ -35,7 +35,7 @@ from memstore.derive.facts.entities import (
 )
 from memstore.derive.facts.grounding import Span, find_basis, find_doubt, find_source, is_repeated, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import GUARDS, is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,
@@ -247,10 +247,12 @@ class Inquiry:
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = _attribute(fact), _tidy(fact.value or "") or None
             name = (value or "") if attribute in NAMED else ""
-            replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
+            replaced = " ".join(
+                one.fact.text for one in named if one and not protects(one.fact.type, one.fact.attribute)
+            )
             has_slot = bool(fact.attribute or fact.ends)
             compared = fact.text, subject, spans, talk, background, self.trusted
-            guards = fact.type == "constraint" or (attribute or "").partition("/")[0] in GUARDS
+            guards = protects(fact.type, attribute)
             doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced, guards=guards)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
@@ -289,7 +291,9 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):
             known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-            is_common = known.subject == draft.subject and is_thing(known.subject) and not protects(known)
+            is_common = (
+                known.subject == draft.subject and is_thing(known.subject) and not protects(known.type, known.attribute)
+            )
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
                 continue
