@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
@@ -46,7 +45,7 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
+from memstore.derive.llm import LLMRequest, LLMSession, NotBlank, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of, slot_types
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
@@ -67,12 +66,6 @@ SHOWN = 300  # characters of a known fact, and of a message before
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
-def _not_blank(text: str) -> str:
-    if not _tidy(text):
-        raise ValueError("it is blank")
-    return text
-
-
 class _Quote(BaseModel):
     message: int
     quote: str
@@ -86,9 +79,9 @@ class _Fact(BaseModel):
     """A fact as the model writes it: first the words, then the columns that follow from them."""
 
     sources: list[_Quote]
-    text: Annotated[str, AfterValidator(_not_blank)]
+    text: NotBlank
     type: FactType
-    subject: Annotated[str, AfterValidator(_not_blank)]
+    subject: NotBlank
     attribute: str | None = None
     value: str | None = None
     valid_from: str | None = None
