@@ -656,3 +656,17 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     assert set(texts) == {"Alice says: I sail"}
     assert ["came to no end" in response.error for response in session.invalid_responses] == [True]
     assert session.usage.calls == len(server.asked()) == 6
+
+
+def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(openais: ScriptedOllama) -> None:
+    lis, bon = ({"choices": [{"delta": {"content": piece}}]} for piece in ("Lis", "bon"))
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    openais.script += [does.streams_events(), does.streams_events(lis, bon, end), does.streams_events(lis)]
+    shown: list[str] = []
+    answer = model_of(openais).stream(PROMPT, max_tokens=10, show=shown.append)
+    assert shown == ["Lis", "bon"]
+    assert (answer.text, answer.is_whole, answer.prompt_tokens, answer.completion_tokens) == ("Lisbon", True, 9, 2)
+    assert len(openais.asked()) == 2
+    with pytest.raises(ModelUnavailable, match="broke off its answer: it ended before it was done"):
+        model_of(openais).stream(PROMPT, max_tokens=10, show=shown.append)
+    assert shown == ["Lis", "bon", "Lis"]
