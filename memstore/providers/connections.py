@@ -6,6 +6,7 @@ A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is h
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from memstore._compat import with_timeout
-from memstore.errors import ModelUnavailable, ProviderError
+from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
@@ -82,11 +83,47 @@ class Retries:
         time.sleep(wait)
 
 
-def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After asks for; None without a number of them."""
-    with suppress(ValueError):
-        return max(0.0, float(header or ""))
-    return None
+# How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
+_TOO_LONG = re.compile(
+    r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
+    r"|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
+
+
+def refusal(
+    service: str, model: str, code: int, why: str, retry_after: str | None = None
+) -> ProviderError | TransientError:
+    """Return the error of a request that a server has refused with this status, and this Retry-After."""
+    if code < 400:  # where to is not told: the URL may hold a key
+        return ProviderError(f"{service} sends requests elsewhere ({code}), which is not followed: set its URL.")
+    if code == 404:
+        return ModelUnavailable(f"{service} has no {model}, or the URL is not its base URL: {why[:300]}")
+    if code in (401, 403):
+        return ModelUnavailable(f"{service} refuses the key ({code}): {why[:300]}")
+    if code in (400, 413, 422, 500) and _TOO_LONG.search(why):
+        return _too_long(model, why)
+    if code in (408, 409, 425, 429) or code >= 500:
+        wait = None
+        with suppress(ValueError):
+            wait = max(0.0, float(retry_after or ""))
+        return TransientError(f"{code} {why[:300]}", wait)
+    return ProviderError(f"{service} refuses the request ({code}): {why[:300]}")
+
+
+def reported(model: str, why: str) -> PromptTooLong | TransientError:
+    """Return the error that an answer reports: proxies send those with a status of 200."""
+    return _too_long(model, why) if _TOO_LONG.search(why) else TransientError(why[:300])
+
+
+def _too_long(model: str, why: str) -> PromptTooLong:
+    return PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """Return a server's words without the key, and without anything that looks like one."""
+    return _KEY.sub("…", text.replace(key, "…") if key else text)
 
 
 def is_local(url: str) -> bool:

@@ -14,11 +14,19 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import (
+    Retries,
+    ServedEmbedder,
+    TransientError,
+    hide_key,
+    is_local,
+    refusal,
+    reported,
+)
 from memstore.providers.services import (
     INFO_TIMEOUT,
     ChatRequest,
@@ -28,7 +36,6 @@ from memstore.providers.services import (
     ServedChatModel,
     count_in,
     count_words,
-    raise_if_too_long,
 )
 from memstore.settings import Settings
 
@@ -90,7 +97,7 @@ class OllamaServer:
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            _raise_reported(model, str(answer["error"]))
+            raise reported(model, hide_key(str(answer["error"]), _key()))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -127,37 +134,23 @@ class OllamaServer:
         except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
             # The library raises its own error, or Python's if a body is not the JSON object that it expects.
             if seen and not seen[-1].is_success:
-                try:
-                    self._refuse(model, seen[-1], str(getattr(error, "error", error)))
-                except (ProviderError, TransientError) as refusal:
-                    raise refusal from None  # the server's answer may repeat the key
+                # The server's answer may repeat the key.
+                raise self._refusal(model, seen[-1], str(getattr(error, "error", error))) from None
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                _raise_reported(model, error.error)
+                raise reported(model, hide_key(error.error, _key())) from None
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
-    def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
-        code, why = response.status_code, _without_key(why)[:300]
+    def _refusal(self, model: str, response: httpx.Response, why: str) -> ProviderError | TransientError:
+        code, why = response.status_code, hide_key(why, _key())
         if code == 404:
-            raise ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why})")
+            return ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why[:300]})")
         if code in (401, 403):
-            raise ModelUnavailable(f"{self.service} refuses ({code}): {why} OLLAMA_API_KEY holds its key.")
-        if code in (400, 413, 422, 500):
-            raise_if_too_long(model, why)
-        if code in (408, 429) or code >= 500:
-            raise TransientError(f"{code} {why}", retry_after(response.headers.get("retry-after")))
-        raise ProviderError(f"{self.service} refuses the request ({code}): {why}")
+            why = f"{why[:200]} OLLAMA_API_KEY holds it."
+        return refusal(self.service, model, code, why, response.headers.get("retry-after"))
 
 
-def _raise_reported(model: str, reported: str) -> NoReturn:
-    """Raise what an error within an answer says."""
-    why = _without_key(reported)
-    raise_if_too_long(model, why)
-    raise TransientError(why[:300]) from None
-
-
-def _without_key(text: str) -> str:
-    key = os.environ.get("OLLAMA_API_KEY")
-    return text.replace(key, "…") if key else text
+def _key() -> str | None:
+    return os.environ.get("OLLAMA_API_KEY")
 
 
 @cache  # reading the certificates takes 30 ms

@@ -41,18 +41,6 @@ MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
 _UNPARTED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that do not part words
-# How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
-_TOO_LONG = re.compile(
-    r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
-    r"|too many (?:input )?tokens",
-    re.IGNORECASE,
-)
-
-
-def raise_if_too_long(model: str, why: str) -> None:
-    """Raise `PromptTooLong` if a server's refusal says that the prompt does not fit."""
-    if _TOO_LONG.search(why):
-        raise PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
 
 
 def count_in(answer: object, key: str) -> int | None:
