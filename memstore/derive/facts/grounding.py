@@ -373,7 +373,7 @@ def may_end(
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    is_ended, guards = _is_negative(text), protects(known)
+    is_ended, guards = _is_negative(text), protects(known.type, known.attribute)
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
