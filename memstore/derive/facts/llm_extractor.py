@@ -32,9 +32,10 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import Span, find_basis, find_doubt, find_source, is_repeated, may_end, shares_word
+from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.quotes import Span, find_source
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,
@@ -290,7 +291,7 @@ class Inquiry:
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
                 continue
-            is_meant = may_mean(known.subject, draft.subject, draft.text)
+            is_meant = may_mean(known.subject, draft.subject, draft.text) or is_taken_over(known, draft.text, own)
             if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
                 more = f"{more} {known.text}"
                 yield one.fact.id
