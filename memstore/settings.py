@@ -12,7 +12,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -173,15 +172,6 @@ class Settings(BaseSettings):
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    """An option, its value, and the source of that: "given", a variable, a file, or "default"."""
-
-    name: str
-    value: Any
-    source: str
-
-
 def load(given: Mapping[str, Any]) -> Settings:
     """Return the settings, with these options of them.
 
@@ -209,19 +199,10 @@ def load(given: Mapping[str, Any]) -> Settings:
     )
 
 
-def describe() -> list[SettingInfo]:
-    """Return every option with its value and where that comes from."""
-    values, file = dict(load({})), read_file()
-    return [
-        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, {}, file))
-        for name, value in values.items()
-    ]
-
-
 def source_of(name: str, value: Any) -> str:
     """Return an option with this value for messages: with the variable or the file that sets it, if any."""
-    option = next(info for info in describe() if info.name == name)
-    return f"{name if option.value != value else _with_source(name, option.source)}={value!r:.60}"
+    is_given = getattr(load({}), name) != value
+    return f"{name if is_given else _with_source(name, _source(name, {}, read_file()))}={value!r:.60}"
 
 
 def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:

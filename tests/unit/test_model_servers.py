@@ -568,7 +568,6 @@ def test_settings_show_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_OPENAI_API_KEY", KEY)
     given = settings.load({"openai_api_key": KEY, "embedding_api_key": KEY, "rerank_api_key": KEY})
     assert KEY not in repr(given)
-    assert KEY not in json.dumps([each.value for each in settings.describe()])
     for url in (f"https://user:{KEY}@x/v1", f"https://:{KEY}@x/v1", f"https://x/v1#{KEY}", f"https://x/v1?key={KEY}"):
         for name in ("openai_url", "ollama_url"):
             with pytest.raises(ConfigurationError, match="URL without a key") as raised:
