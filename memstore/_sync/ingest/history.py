@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from memstore.ingest.importers import (
     ImportReport,
     Record,
     importer_for,
-    size_of,
 )
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.ingest.validation import TRUST, UNTRUSTED
@@ -46,11 +45,10 @@ class _Item:
 
 
 class _Batch(NamedTuple):
-    """Messages of one user, those of each conversation in order; with other items read up to here, and the bytes."""
+    """Messages of one user, those of each conversation in order; and the other items that were read up to here."""
 
     items: list[_Item]
     others: list[ImportProblem | IgnoredContent]
-    read: int
 
 
 @dataclass(slots=True)
@@ -61,11 +59,7 @@ class _Reader:
     max_bytes: int
     redactor: Redactor
     untrusted: bool
-    read: int = 0
     others: list[ImportProblem | IgnoredContent] = field(default_factory=list)
-
-    def count_bytes(self, size: int) -> None:
-        self.read += size
 
     def batches(self, found: Iterator[ImportItem]) -> Iterator[_Batch]:
         """Yield the messages of each user together, as far as they are near each other; at the end the rest."""
@@ -86,7 +80,7 @@ class _Reader:
 
     def _batch(self, items: list[_Item]) -> _Batch:
         others, self.others = self.others, []
-        return _Batch(items, others, self.read)
+        return _Batch(items, others)
 
     def _prepare(self, record: Record) -> _Item | ImportProblem:
         user, redactor = record.user or self.user, self.redactor
@@ -118,28 +112,26 @@ def import_file(
     user: str | None = None,
     format: str = "auto",
     untrusted: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
     """Store the messages of a file; those without a user in the file are given to `user`.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
-    No fact rests on `untrusted` messages alone. `progress` is called with the bytes read so far and those of the file.
-    While a batch is stored, the next is read.
+    No fact rests on `untrusted` messages alone. `progress` is called with the messages so far. While a batch is stored,
+    the next is read.
     """
     importer = importer_for(path, format)
     report = ImportReport(importer.name)
     reader = _Reader(user, settings.max_message_bytes, redactor_for(settings), untrusted)
-    batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
-    size = size_of(path)
+    batches = reader.batches(importer(path, options).read())
+    done = 0
     next_batch = partial(next, batches, None)
     batch = next_batch()
     while batch is not None:
         following, _ = run_both_threads(next_batch, partial(_store, database, counter, batch, report))
-        if progress is not None:
-            progress(min(batch.read, size), size)
+        done += len(batch.items)
+        progress(done)
         batch = following
-    if progress is not None:
-        progress(size, size)
     return report
 
 
