@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from memstore.models import Fact
-from memstore.server.ui.relations import Node, choose, find_lives, find_relations, grow
+from memstore.server.ui.relations import Node, find_lives, find_relations, grow
 
 ALICE = UUID(int=1)
 
@@ -65,7 +65,7 @@ def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> N
         fact("Alice", "residence", "leeds", state="superseded"),
         fact("Alice", "task/" + "write to everybody " * 4, "yes"),
     ]
-    trees = grow(*choose(find_relations(facts)))
+    trees = grow(find_relations(facts))
     assert lines(trees) == [
         "0 Alice",
         "1 Alice's mum mum",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from memstore.models.facts import state_of
 from memstore.server.ui.contexts import WIDTH
 from memstore.server.ui.request import UIRequest
 
-MAX_FACTS, MAX_NODES, MAX_LIVES = 2000, 60, 20
+MAX_FACTS, MAX_RELATIONS, MAX_LIVES = 2000, 80, 20
 MAX_NAME = 40  # characters; what is longer is a sentence and no thing
 OWNED = re.compile(r"(.+)['’]s (.+)")  # "Alice's mum"
 YES, NO = "yes", "no"
@@ -68,15 +68,20 @@ class Life(NamedTuple):
 async def show_relations(ui: UIRequest) -> Response:
     """Show a user's entities with their relations, and the values that changed."""
     facts = [fact for fact in await ui.user.facts(state=None, limit=MAX_FACTS) if fact.attribute and fact.value]
-    every = find_relations(facts)
-    shown, names = choose(every)
+    relations = find_relations(facts)
     return ui.page(
-        "relations.html", trees=grow(shown, names), left_out=len(every) - len(shown), lives=find_lives(facts)
+        "relations.html",
+        trees=grow(relations[:MAX_RELATIONS]),
+        left_out=len(relations[MAX_RELATIONS:]),
+        lives=find_lives(facts),
     )
 
 
 def find_relations(facts: Iterable[Fact]) -> list[Relation]:
-    """Return what active facts say of two things, each once: as a statement of its own before a quotation."""
+    """Return what active facts say of two things, each once, those between entities first.
+
+    A statement of its own comes before a quotation.
+    """
     found: dict[tuple[str, str, str], Relation] = {}
     for fact in sorted(facts, key=lambda fact: fact.type == "statement"):
         if state_of(fact) != "active":
@@ -89,7 +94,8 @@ def find_relations(facts: Iterable[Fact]) -> list[Relation]:
             ends = relation.subject.casefold(), relation.object.casefold()
             if ends[0] != ends[1] and max(map(len, ends)) <= MAX_NAME:
                 found.setdefault((ends[0], relation.label, ends[1]), relation)
-    return list(found.values())
+    subjects = {subject for subject, _, _ in found}
+    return [found[key] for key in sorted(found, key=lambda key: key[2] not in subjects)]
 
 
 def _object(fact: Fact) -> tuple[str, str]:
@@ -104,22 +110,11 @@ def _object(fact: Fact) -> tuple[str, str]:
     return label.replace("_", " "), written[0] if written else value
 
 
-def choose(relations: Sequence[Relation]) -> tuple[list[Relation], dict[str, str]]:
-    """Return relations of at most `MAX_NODES` things, those between entities first; and the things' names by key."""
-    subjects = {relation.subject.casefold(): relation.subject for relation in relations}
-    chosen, names = [], dict[str, str]()
-    for relation in sorted(relations, key=lambda relation: relation.object.casefold() not in subjects):
-        new = {name.casefold(): subjects.get(name.casefold(), name) for name in (relation.subject, relation.object)}
-        if len(names | new) <= MAX_NODES:
-            names |= new
-            chosen.append(relation)
-    return chosen, names
-
-
-def grow(relations: Sequence[Relation], names: Mapping[str, str]) -> list[Node]:
+def grow(relations: Sequence[Relation]) -> list[Node]:
     """Return the things as trees: the one with most relations first, each thing where it is reached first."""
     beside: dict[str, list[tuple[str, str, Relation]]] = defaultdict(list)
-    subjects = {relation.subject.casefold() for relation in relations}
+    subjects = {relation.subject.casefold(): relation.subject for relation in relations}
+    names = {relation.object.casefold(): relation.object for relation in relations} | subjects
     for relation in relations:
         subject, thing = relation.subject.casefold(), relation.object.casefold()
         beside[subject].append((relation.label, thing, relation))
