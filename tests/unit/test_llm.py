@@ -478,6 +478,37 @@ def test_no_assistant_says_when_an_allergy_ends() -> None:
     assert made.draft.valid_to is None
 
 
+@pytest.mark.parametrize(
+    ("known", "subject", "type", "said", "told", "ended"),
+    [
+        ("Alice trains on the Gannet Loop.", "Alice", "statement", "{} is my usual round now", "Alice runs {}.", True),
+        ("Alice trains on the Gannet Loop.", "Alice", "statement", "{} is a nice round", "Alice likes {}.", False),
+        ("Alice's days off are Fridays.", "Alice", "constraint", "I got {} off instead", "Alice has {} off.", True),
+        ("Alice takes ramipril.", "Alice", "constraint", "I'm on {} now", "Alice takes {}.", False),
+        (
+            "Mrs Petrakis waters the plants.",
+            "Mrs Petrakis",
+            "plan",
+            "{} waters them now",
+            "{} waters the plants.",
+            True,
+        ),
+        ("Mrs Petrakis waters the plants.", "Mrs Petrakis", "plan", "{} waters plants", "{} waters the plants.", False),
+        ("Mrs Petrakis waters the plants.", "Mrs Petrakis", "plan", "{} has moved now", "{} has moved.", False),
+    ],
+)
+def test_a_model_ends_what_has_no_slot_where_somebody_says_that_it_changed(
+    known: str, subject: str, type: str, said: str, told: str, ended: bool
+) -> None:
+    said, told = said.format("Tobias"), told.format("Tobias")
+    one = remembered(
+        known, subject=subject, type=type, attribute="medication/ramipril" if "ramipril" in known else None
+    )
+    about = "Tobias" if told.startswith("Tobias") else "Alice"
+    (made,) = found([message(1, "user", said, "Alice")], fact(told, (1, said), subject=about, ends=["k1"]), known=[one])
+    assert bool(made.ends) is ended
+
+
 def test_a_speaker_ends_nothing_of_another_speaker() -> None:
     talk = [message(1, "user", "I moved to Rome.", "Alice"), message(2, "user", "Alice can eat peanuts again.", "Bob")]
     one = remembered("Alice is allergic to peanuts.", attribute="allergy/peanut")
