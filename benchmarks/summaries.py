@@ -10,7 +10,8 @@ weights    what the weight of names does, and what the others would choose for e
 nests      what covers of the whole data as one conversation keep, by how the nest grows; in brackets sessions covered
 --sessions instead of these: which of the listed decisions, dates and numbers of sessions their summaries tell.
            FILE has a list of objects with name, messages, decisions, decision_keys (for each decision groups of
-           alternatives "a|b"; one of every group must be in the summaries) and numbers (text, must_contain)
+           alternatives "a|b"; one of every group must be in the summaries) and numbers (text, must_contain).
+           Where it has a "summary" that somebody else wrote, this is counted instead
 
 Each session of LoCoMo comes with a summary. Ours, of the same session, is held against it:
 
@@ -316,7 +317,7 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 
 
 def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
-    """Return for each session of a file how many of its decisions and numbers the summaries of its segments tell."""
+    """Return how many decisions and numbers of each session the summaries of its segments tell, or the one given."""
     summarizer = ExtractiveSummarizer(resources.counter, resources.settings)
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
     rows: list[list[Cell]] = []
@@ -326,11 +327,14 @@ def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
         segments = list(split_segments(said, gap, tokens))
         if rest := said[sum(map(len, segments)) :]:
             segments.append(rest)
-        told = summarizer.summarize([extractive.make_segment(1, segment) for segment in segments])
-        text = "\n".join(one.text for one in told)
+        text = session.get("summary")
+        if text is None:
+            text = "\n".join(
+                one.text for one in summarizer.summarize([extractive.make_segment(1, each) for each in segments])
+            )
         decisions = [tells(text, groups) for groups in session["decision_keys"]]
         numbers = [tells(text, one["must_contain"]) for one in session["numbers"]]
-        before, after = sum(one.tokens for one in said), sum(one.tokens for one in told)
+        before, after = sum(one.tokens for one in said), resources.counter.count(text)
         part = {"decisions": sum(decisions), "of": len(decisions), "numbers": sum(numbers), "of them": len(numbers)}
         part |= {"tokens": after, "of tokens": before}
         sums.update(part)
