@@ -258,7 +258,7 @@ def may_end(
 
 
 def is_taken_over(known: FactColumns, text: str, spans: Sequence[Span]) -> bool:
-    """Whether a statement says of another subject what a fact says, and whoever says it that this has changed.
+    """Whether a statement says of another subject what a fact says, and its quotes that this has changed.
 
     "Tobias waters the plants" ends "Mrs Petrakis waters the plants", where somebody says that he does it now.
     """
