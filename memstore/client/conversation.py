@@ -122,7 +122,6 @@ class AsyncConversationScope:
         `on_conflict="skip"` the stored one is kept and returned.
         """
         runtime = self._runtime
-        self._check_names()
         with operation_span("add") as span:
             stored = await add_many(
                 self._database,
@@ -135,9 +134,6 @@ class AsyncConversationScope:
             )
             span.set(messages=len(stored), tokens=sum(message.tokens for message in stored))
         return stored
-
-    def _check_names(self) -> None:
-        self._runtime.redactor.reject_secret_names(user=self.user.name, conversation=self.name)
 
     async def messages(
         self,
@@ -224,8 +220,8 @@ class AsyncConversationScope:
         own = {STRATEGY: strategy, SECTIONS: sections}
         settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
         settings = check_settings(settings)
-        self._check_names()
         redactor = self._runtime.redactor
+        redactor.reject_secret_names(user=self.user.name, conversation=self.name)
         title, channel = redactor.redact(title), redactor.redact(channel)
         settings = check_settings(redactor.redact_json(settings))
         async with self._database.user_transaction(self.user.id) as tx:

@@ -185,8 +185,10 @@ def _build_rows(
             rows.append(build_row(one, conversation, max_bytes))
         except InvalidInput as error:
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
-    for row in rows if redactor.detectors else ():
-        redactor.redact_message(row)
+    if redactor.detectors:
+        redactor.reject_secret_names(user=conversation.user_name, conversation=conversation.name)
+        for row in rows:
+            redactor.redact_message(row)
     return rows
 
 
