@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,20 @@ class Producer(Protocol):
     @property
     def recipe(self) -> str:
         """Name and version: rows of another recipe may be rebuilt. May raise `ModelUnavailable`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedBatch:
+    """What a deriver made of a batch that ends with the message `to_seq`.
+
+    `llm_session` has its calls of a chat model, if any; `recipe` is None where it is the deriver's. At `closes_at`
+    there is something to do even if no message comes.
+    """
+
+    to_seq: int
+    llm_session: LLMSession | None = field(default=None, kw_only=True)
+    recipe: str | None = field(default=None, kw_only=True)
+    closes_at: datetime | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

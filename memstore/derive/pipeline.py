@@ -19,7 +19,7 @@ from uuid import UUID
 
 from memstore._compat import run_all, to_thread
 from memstore.derive.chunks import ChunkDeriver, with_active_embedder
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import run_maintenance
@@ -45,8 +45,6 @@ USER_STATE = (erasure.VERSION, chunks.MODELS)
 class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
-    A result has `to_seq`, the last message that it covers; `llm_session`, its calls of a chat model if any; `recipe`,
-    None where it is the deriver's; and `closes_at`, when there is something to do even if no message comes.
     Derivers of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew;
     `reload`, which loads as if nothing were stored of a conversation but some results; and `replace`, which replaces
     all rows of a conversation by results.
@@ -64,7 +62,7 @@ class Deriver(Protocol):
     async def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:
         """Return the batch of the next `limit` messages."""
 
-    def compute(self, batches: Sequence[Any]) -> Sequence[Any]:
+    def compute(self, batches: Sequence[Any]) -> Sequence[DerivedBatch]:
         """Return the result for each batch, without the database. Raises `ModelUnavailable` if a model is away."""
 
     async def save(self, tx: Transaction, result: Any) -> dict[str, int]:
@@ -286,9 +284,9 @@ async def _with_active_embedder(database: Database, deriver: Deriver, state: Seq
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
-async def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
+async def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
     """Return the result of each step; neighbours of one embedder are computed together."""
-    results: list[Any] = []
+    results: list[DerivedBatch] = []
     for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
         same = list(group)
         results += await _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
@@ -297,7 +295,7 @@ async def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
 
 async def _compute_batches(
     database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
-) -> Sequence[Any]:
+) -> Sequence[DerivedBatch]:
     """Return the results of batches; the cost of a failure is stored first."""
     try:
         return await to_thread(deriver.compute, batches)
@@ -361,7 +359,7 @@ async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope,
 
 async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:
     """Compute a conversation's rows anew, batch by batch, and replace them in one transaction."""
-    results: list[Any] = []
+    results: list[DerivedBatch] = []
     try:
         done_seq = 0
         async with database.user_transaction(work.user_id, USER_STATE) as tx:

@@ -26,7 +26,6 @@ from tokenizers import Tokenizer
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.providers.tiktoken import CountCache, as_json, only_text, part_text, texts
-from memstore.settings import Settings
 from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
 
@@ -35,7 +34,7 @@ TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they a
 _FIRST = '"prepend_scheme":"first"'
 
 
-def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
+def load(model: str) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
 
     The folder must have a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.

@@ -36,7 +36,7 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.plugins import installed_entry_points
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.settings import Settings, load as load_settings
+from memstore.settings import load as load_settings
 from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ _O200K = (
 ENCODINGS = {"o200k_base": _O200K, "o200k_harmony": _O200K, "cl100k_base": _CL100K}
 
 
-def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
+def load(model: str) -> TiktokenCounter:
     """Return the counter of an encoding ("o200k_base", the default for "", or "cl100k_base") or of an OpenAI model.
 
     The vocabulary is read when something is first counted (o200k_base: 0.3 s).
@@ -274,7 +274,7 @@ SMALLEST, LARGEST = 1.0, 10.0
 ESTIMATED_PER_CHAT, ESTIMATED_FOR_TOOLS = 64, 700
 
 
-def load_estimated(model: str, settings: Settings | None = None) -> EstimatedCounter:
+def load_estimated(model: str) -> EstimatedCounter:
     """Return the counter that multiplies tokens of o200k_base by a factor, such as "1.8"; by default 2.5."""
     try:
         factor = float(model or FACTOR)
@@ -311,7 +311,7 @@ class EstimatedCounter(TiktokenCounter):
 BYTES_PER_MESSAGE, BYTES_PER_CHAT, BYTES_FOR_TOOLS, INDENT = 16, 64, 256, 4
 
 
-def load_bytes(model: str, settings: Settings | None = None) -> BytesCounter:
+def load_bytes(model: str) -> BytesCounter:
     """Return the counter "bytes", which has no model. Raises ProviderMissing where one is named."""
     if model:
         raise ProviderMissing(f'The counter "bytes" is the same for every model: write it without {model!r}.')

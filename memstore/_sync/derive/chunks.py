@@ -17,7 +17,7 @@ from memstore._sync.store.chunks import Model, new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store.rows import NewChunk, PendingWork, Row
@@ -37,14 +37,10 @@ class MessageBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkBatch:
-    """The chunks of the messages up to `to_seq`."""
+class ChunkBatch(DerivedBatch):
+    """The chunks of messages."""
 
-    to_seq: int
     chunks: list[NewChunk]
-    llm_session: None = None
-    recipe: None = None
-    closes_at: None = None
 
 
 def find_batch_end(tx: Transaction, work: PendingWork, limit: int) -> int:

@@ -26,7 +26,7 @@ from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
@@ -46,8 +46,6 @@ USER_STATE = (erasure.VERSION, chunks.MODELS)
 class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
-    A result has `to_seq`, the last message that it covers; `llm_session`, its calls of a chat model if any; `recipe`,
-    None where it is the deriver's; and `closes_at`, when there is something to do even if no message comes.
     Derivers of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew;
     `reload`, which loads as if nothing were stored of a conversation but some results; and `replace`, which replaces
     all rows of a conversation by results.
@@ -65,7 +63,7 @@ class Deriver(Protocol):
     def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:
         """Return the batch of the next `limit` messages."""
 
-    def compute(self, batches: Sequence[Any]) -> Sequence[Any]:
+    def compute(self, batches: Sequence[Any]) -> Sequence[DerivedBatch]:
         """Return the result for each batch, without the database. Raises `ModelUnavailable` if a model is away."""
 
     def save(self, tx: Transaction, result: Any) -> dict[str, int]:
@@ -281,16 +279,18 @@ def _with_active_embedder(database: Database, deriver: Deriver, state: Sequence[
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
-def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
+def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
     """Return the result of each step; neighbours of one embedder are computed together."""
-    results: list[Any] = []
+    results: list[DerivedBatch] = []
     for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
         same = list(group)
         results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results
 
 
-def _compute_batches(database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]) -> Sequence[Any]:
+def _compute_batches(
+    database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
+) -> Sequence[DerivedBatch]:
     """Return the results of batches; the cost of a failure is stored first."""
     try:
         return deriver.compute(batches)
@@ -354,7 +354,7 @@ def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: 
 
 def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:
     """Compute a conversation's rows anew, batch by batch, and replace them in one transaction."""
-    results: list[Any] = []
+    results: list[DerivedBatch] = []
     try:
         done_seq = 0
         with database.user_transaction(work.user_id, USER_STATE) as tx:

@@ -378,7 +378,7 @@ class LLMExtractor:
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
-            return ExtractedBatch(batch.to_seq, recipe, [], session)
+            return ExtractedBatch(batch.to_seq, [], recipe=recipe)
         known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
@@ -391,7 +391,7 @@ class LLMExtractor:
             session.reject(replace(request, part="refused"), f"Not believed: {reasons}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
-        return ExtractedBatch(to_seq, recipe, facts, session, invalid, len(findings.refusals))
+        return ExtractedBatch(to_seq, facts, invalid, len(findings.refusals), llm_session=session, recipe=recipe)
 
     def _facts(
         self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str

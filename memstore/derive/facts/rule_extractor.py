@@ -21,9 +21,8 @@ from itertools import islice
 from uuid import UUID
 
 from memstore import ids
-from memstore.derive.dependencies import Dependencies
+from memstore.derive.dependencies import Dependencies, DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
-from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import Modality, Slot, SlotMention
@@ -98,8 +97,6 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
     blocks = [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
     return any(begin < stop and start < end for begin, end in blocks)
 
-
-__all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
@@ -285,19 +282,15 @@ class ExtractedFact:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedBatch:
-    """The facts of the messages up to `to_seq` by a recipe, and where a model was asked for them, what that cost.
+class ExtractedBatch(DerivedBatch):
+    """The facts of messages.
 
-    `invalid` counts the model's unusable answers, `refused` the facts of others that were not believed.
+    `invalid` counts a model's unusable answers, `refused` the facts of others that were not believed.
     """
 
-    to_seq: int
-    recipe: str
     facts: list[ExtractedFact]
-    llm_session: LLMSession | None = None
     invalid: int = 0
     refused: int = 0
-    closes_at: None = None
 
 
 class RuleExtractor:
@@ -327,7 +320,7 @@ class RuleExtractor:
         for batch, drafts in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
             facts = [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
-            extracted.append(ExtractedBatch(batch.to_seq, recipe, facts))
+            extracted.append(ExtractedBatch(batch.to_seq, facts, recipe=recipe))
         return extracted
 
     def _read(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:

@@ -23,7 +23,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.chunks import chunk_of, find_batch_end, run_with_active_embedder
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import LLMSession
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
@@ -84,19 +84,15 @@ class SummaryBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryResult:
+class SummaryResult(DerivedBatch):
     """Summaries to be stored, with their chunks; `before` are the tokens of the messages that were summarized.
 
     Those from the message `reopened` on are replaced; at `closes_at` the session that is open is over.
     """
 
-    to_seq: int
     summaries: list[Summary]
     chunks: list[NewChunk]
     before: int
-    llm_session: LLMSession | None = None
-    closes_at: datetime | None = None
-    recipe: None = None
     reopened: Message | None = None
 
 
@@ -207,7 +203,7 @@ class SummaryDeriver:
         before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
         # Until a session that goes on is over again, the summary that it has stays.
         reopened = batch.reopened if closed else None
-        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened=reopened)
+        return SummaryResult(to_seq, written, [], before, reopened, llm_session=session, closes_at=closes_at)
 
     async def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
@@ -303,7 +299,7 @@ async def _summarize(
     async with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
         if session is not None:
             await llm_usage.drop_answered(tx, make_request(segment, recipe).id)
-        await deriver.save(tx, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
+        await deriver.save(tx, SummaryResult(segment.to_seq, [summary], chunks, 0, llm_session=session))
         return await summaries.summary(tx, summary.id) or summary
 
 
