@@ -323,6 +323,21 @@ def drips(handler: Handler) -> None:
         handler.wfile.flush()
 
 
+def streams_for_ever(word: str) -> Behaviour:
+    """Say a word again and again, whatever was asked for."""
+
+    def behave(handler: Handler) -> None:
+        handler.begin_stream()
+        while not handler.server.closing.is_set():
+            if handler.path == CHATS[0]:
+                handler.line(chat(word, **UNFINISHED))
+            else:
+                payload = b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+
+    return behave
+
+
 def resets_before_headers(handler: Handler) -> None:
     handler.reset()
 

@@ -68,8 +68,8 @@ async def build_context(
     else:
         text = request.query
         query, (resolved, history) = await run_both(partial(queries.build, text, likely), reading)
-    query, chunks = await queries.ensure_model(query, history.version)
-    history = replace(history, version=chunks)
+    query, index_version = await queries.ensure_model(query, history.index_version)
+    history = replace(history, index_version=index_version)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = await builder.build(resolved)

@@ -104,7 +104,7 @@ async def _recall(
     if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
-    ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
+    ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.index_version)
     found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
     most_hits = count
@@ -129,13 +129,13 @@ async def _recall(
     changes = await _find_changes(tx, resolved, ranked_facts, facts, texts, said_facts)
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
-    outdated = [
+    outdated_hits = [
         hit
         for hit in hits
         if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
-    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, rank_behind=asks)
-    outdated_ids = {hit.id for hit in outdated}
+    hits = mark_outdated([hit for hit in hits if hit not in outdated_hits], facts, changes, rank_behind=asks)
+    outdated_ids = {hit.id for hit in outdated_hits}
     antecedents = AntecedentFinder(
         {
             (one.conversation_id, one.seq + 1): one
@@ -145,10 +145,12 @@ async def _recall(
         {word for hit in hits for word in (hit.speaker or "").casefold().split()},
         changes,
     )
-    empty = [hit for hit in hits if antecedents.says_nothing(hit)]
-    hits = [hit for hit in hits if hit not in empty]
+    empty_hits = [hit for hit in hits if antecedents.says_nothing(hit)]
+    hits = [hit for hit in hits if hit not in empty_hits]
     facts = changes.mark(facts)
-    gone, scores = await _superseded(tx, [one for one in ranked_facts if one.chunk.item_id not in texts], resolved)
+    ended_facts, scores = await _superseded(
+        tx, [one for one in ranked_facts if one.chunk.item_id not in texts], resolved
+    )
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
@@ -165,11 +167,11 @@ async def _recall(
         gathers=gathers,
         left_out=[
             *_ranked_lower(facts_and_next, ranked_hits, count, resolved, history),
-            *gone,
+            *ended_facts,
             *(_decision(fact, Reason.DUPLICATE) for fact in quoted),
             *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
-            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated),
-            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty),
+            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits),
+            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits),
         ],
     )
 
@@ -251,7 +253,7 @@ async def _take_visible(
 def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
     """Whether a chunk may be a hit: the question and this conversation's summaries have their own places."""
     if chunk.tier == Tier.SUMMARIES:
-        return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.earlier
+        return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.cleared_summaries
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
@@ -269,7 +271,7 @@ def _ranked_lower(
     if len(facts) > MOST_FACTS:
         note = f"all but the best {MOST_FACTS}: they score less than {facts[MOST_FACTS - 1].score:.2f}"
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
-    chunks = history.version.chunks if history.version is not None else 0
+    chunks = history.index_version.chunks if history.index_version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:
         is_cut, some = len(offered) >= count, "all"
     else:

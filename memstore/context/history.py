@@ -37,8 +37,8 @@ class ConversationHistory:
 
     `question` is the message that asks, where one does, and among the `turns`, which are in order; `unpaired` are
     results of tools without their call, and calls without their results. The messages read have so many `tokens`, seen
-    or not. `outlines` are of its summaries; `earlier` are the summaries of what was cleared. `standing` are facts that
-    are in whatever is asked; `version` is that of what can be recalled. `summaries` and `facts` are read for strategies
+    or not. `outlines` are of its summaries, `cleared_summaries` of what was cleared. `standing` are facts that are in
+    whatever is asked; `index_version` is that of what can be recalled. `summaries` and `facts` are read for strategies
     only.
     """
 
@@ -48,9 +48,9 @@ class ConversationHistory:
     unpaired: Sequence[Message]
     tokens: int
     outlines: Sequence[Outline]
-    earlier: Collection[UUID]
+    cleared_summaries: Collection[UUID]
     standing: Sequence[Hit]
-    version: IndexVersion | None
+    index_version: IndexVersion | None
     summaries: Sequence[Summary] = ()
     facts: Sequence[Fact] = ()
 
@@ -113,9 +113,9 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
         outlines=await visibility.summaries(tx, since),
-        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
+        cleared_summaries={one.id for one in every if one.from_seq <= resolved.after_seq},
         standing=_standing(ranked[: pinned + MOST_STANDING]),
-        version=version,
+        index_version=version,
         summaries=whole_summaries,
         facts=known_facts,
     )

@@ -57,7 +57,7 @@ class EndedValue:
 
     def _is_about(self, hit: Hit) -> bool:
         if hit.tier == Tier.FACTS:
-            return re.search(rf"(?<!\w){re.escape(self.subject)}(?!['’\w])", hit.text, re.IGNORECASE) is not None
+            return hit.text.startswith(f"{self.subject} ")
         owner = self.subject.partition("'s ")[0].casefold()
         is_thing = self.subject[:1].islower()  # everybody speaks of "the app"
         named = is_thing or owner in (f"{hit.speaker}".casefold(), "the user") or owner in hit.text.casefold()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import ssl
 import time
+import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -34,6 +35,7 @@ from memstore.providers.services import (
     ModelReplaced,
     RawAnswer,
     ServedChatModel,
+    StreamedText,
     count_in,
     count_words,
 )
@@ -49,6 +51,7 @@ KEEP_ALIVE = "10m"  # a queue asks again soon, and loading takes longer than mos
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
 OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
+DEFAULT_WINDOW = 4096  # a loaded model with less is another program's, and is loaded anew with what is asked for
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -188,7 +191,7 @@ class OllamaChat:
         self._digest = ""
 
     def describe(self, seconds: float) -> ModelInfo:
-        """Return the name, with 12 digits of the digest, and the window that it was trained for."""
+        """Return the name, with 12 digits of the digest, the window that it was trained for, and the one it has."""
         shown = self._server.ask("/api/show", self._model, {"model": self._model}, seconds=seconds)
         abilities = shown.get("capabilities") or ["completion"]
         if "completion" not in abilities:
@@ -198,7 +201,9 @@ class OllamaChat:
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
-        return ModelInfo(f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest), trained)
+        name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
+        loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
+        return ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
@@ -212,32 +217,31 @@ class OllamaChat:
         loaded = self._loaded_entry((end - time.monotonic()) / 2)
         if self._digest and digest_of(loaded) not in ("", self._digest):
             raise ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
-        counted, window = count_in(answer, "prompt_eval_count"), count_in(loaded, "context_length")
-        if window is not None and counted is not None and counted < count_words(request.messages):
-            counted = None  # some versions (0.30.0 was one) leave out what the cache held; the window shows a cut
+        counted = count_in(answer, "prompt_eval_count")
+        if (counted or 0) < count_words(request.messages):
+            counted = self._recount(request, end - time.monotonic()) or counted
         return RawAnswer(
             _text_of(answer),
             answer.get("done_reason") in ("stop", None),
             counted,
             count_in(answer, "eval_count"),
-            window,
+            count_in(loaded, "context_length"),
         )
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        pieces: list[str] = []
+        text = StreamedText(request, show)
         last: Json = {}
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
         # Interrupted, it hangs up at once.
         with closing(self._server.stream("/api/chat", self._model, body, request.seconds)) as parts:
             for last in parts:
-                if piece := _text_of(last):
-                    pieces.append(piece)
-                    show(piece)
+                if text.add(_text_of(last)):
+                    break
         return RawAnswer(
-            "".join(pieces),
-            last.get("done_reason") in ("stop", None),
+            "".join(text.pieces),
+            last.get("done") is True and last.get("done_reason") in ("stop", None),
             count_in(last, "prompt_eval_count"),
             count_in(last, "eval_count"),
             count_in(self._loaded_entry(request.seconds), "context_length"),
@@ -256,6 +260,20 @@ class OllamaChat:
         if request.schema is not None:
             body |= {"format": request.schema, "options": options | OPTIONS}
         return body
+
+    def _recount(self, request: ChatRequest, seconds: float) -> int | None:
+        """Return the tokens that the server reads of the prompt when it cannot have its beginning in its cache.
+
+        Some versions count only what the cache did not hold (0.30.0 was one), so that a low count alone proves nothing.
+        """
+        first, *others = request.messages
+        fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *others]
+        body = self._body(ChatRequest(fresh, request.schema, 1, seconds)) | {"stream": False}
+        with suppress(TimeoutError):
+            return count_in(
+                self._server.request("/api/chat", self._model, body, max(0.001, seconds)), "prompt_eval_count"
+            )
+        return None
 
     def _loaded_entry(self, seconds: float) -> Json:
         """Return what the server says of the model as it is loaded; nothing where it does not."""

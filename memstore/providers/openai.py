@@ -38,6 +38,7 @@ from memstore.providers.services import (
     ModelInfo,
     RawAnswer,
     ServedChatModel,
+    StreamedText,
     count_in,
     strict_schema,
 )
@@ -235,7 +236,7 @@ class OpenAIChat:
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        pieces: list[str] = []
+        text = StreamedText(request, show)
         usage: Json = {}
         ended: object = None
 
@@ -247,9 +248,9 @@ class OpenAIChat:
                     usage = part.get("usage") or usage
                     choice = _choice_of(part)
                     ended = choice.get("finish_reason") or ended
-                    if piece := _text_of(choice.get("delta")):
-                        pieces.append(piece)
-                        show(piece)
+                    if text.add(_text_of(choice.get("delta"))):
+                        ended = "length"
+                        return
 
         try:
             self._ask(request, read)
@@ -259,7 +260,7 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_join(pieces), ended in _ENDED, *counts)
+        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:

@@ -10,7 +10,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ Prompt = list[dict[str, str]]
 
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
 INFO_TIMEOUT = 10.0  # seconds for a question about the model, which a server answers from memory
+
+MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
 
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
 # German, .2 of Chinese. This is what is taken before a server has counted one.
@@ -51,10 +53,14 @@ def count_in(answer: object, key: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a server says of a model: its full name, and its window in tokens where it tells one."""
+    """What a server says of a model: its full name, and its window in tokens where it tells one.
+
+    `allotted` is the window of a model that is loaded already, until an answer shows it.
+    """
 
     name: str
     context_tokens: int | None = None
+    allotted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,30 @@ class RawAnswer:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     window: int | None = None
+
+
+@dataclass(slots=True)
+class StreamedText:
+    """The words of a streamed answer, shown as they come."""
+
+    request: ChatRequest
+    show: Callable[[str], object]
+    pieces: list[str] = field(default_factory=list)
+    _length: int = 0
+
+    def add(self, piece: str) -> bool:
+        """Show a piece; return whether the answer is longer than any that was asked for.
+
+        Raises `TransientError` for so many pieces without a word.
+        """
+        if piece:
+            self.pieces.append(piece)
+            self.show(piece)
+        self._length += len(piece) or 1
+        is_long = self._length > MOST_CHARACTERS * self.request.max_tokens
+        if is_long and not self.pieces:
+            raise TransientError("its answer has no words")
+        return is_long
 
 
 class ModelReplaced(ModelUnavailable):
@@ -165,6 +195,7 @@ class ServedChatModel:
     def _info(self) -> ModelInfo:
         if self._known is None:
             self._known = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
+            self._given = self._given or self._known.allotted
         return self._known
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:

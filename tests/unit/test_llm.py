@@ -483,8 +483,11 @@ def test_no_assistant_says_when_an_allergy_ends() -> None:
     [
         ("Alice trains on the Gannet Loop.", "Alice", "statement", "{} is my usual round now", "Alice runs {}.", True),
         ("Alice trains on the Gannet Loop.", "Alice", "statement", "{} is a nice round", "Alice likes {}.", False),
-        ("Alice's days off are Fridays.", "Alice", "constraint", "I got {} off instead", "Alice has {} off.", True),
+        ("Alice trains on the Gannet Loop.", "Alice", "statement", "Now, {} is a nice round", "Alice likes {}.", False),
+        ("Alice's days off are Fridays.", "Alice", "statement", "I got {} off instead", "Alice has {} off.", True),
+        ("Alice never takes ramipril.", "Alice", "constraint", "I bought {} instead", "Alice took {}.", False),
         ("Alice takes ramipril.", "Alice", "constraint", "I'm on {} now", "Alice takes {}.", False),
+        ("Petra injects insulin.", "Petra", "constraint", "{} must inject insulin now", "{} injects insulin.", False),
         (
             "Mrs Petrakis waters the plants.",
             "Mrs Petrakis",

@@ -91,7 +91,7 @@ def user(text: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("counted", [None, 0, -5, "many", 10**30])
 def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
     """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
-    server.script.append(says(GOOD, prompt_eval_count=counted, eval_count=counted))
+    server.script += [says(GOOD, prompt_eval_count=counted, eval_count=counted)] * 2  # Ollama is asked to count again
     made = model_of(server).complete(user("word " * 300), Trip, max_tokens=100)
     assert 300 <= made.prompt_tokens <= 500
     assert 4 <= made.completion_tokens <= 20
@@ -335,25 +335,31 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
 
 
 def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
-    server.instead["/api/ps"] = does.raw(b'{"models": []}')  # of an Ollama that tells no window
-    server.script.append(says(GOOD, prompt_eval_count=200))
+    server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
     with pytest.raises(PromptTooLong, match="read 200 tokens of a prompt of 302 words"):
         ask(model_of(server), user("word " * 300))
 
 
 @pytest.mark.parametrize("counted", [12, 0, None])
 def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: ScriptedOllama, counted: int | None) -> None:
-    ollamas.script.append(says(GOOD, prompt_eval_count=counted))
-    made = model_of(ollamas).complete(user("word " * 300), Trip, max_tokens=100)
-    assert made.answer.city == "Lisbon"
-    assert 300 <= made.prompt_tokens <= 500, "estimated"
-    assert len(ollamas.asked()) == 1
+    ollamas.script += [
+        says(GOOD, prompt_eval_count=counted),
+        says("{", done_reason="length", prompt_eval_count=410),
+    ]
+    assert ask(model_of(ollamas), user("word " * 300)).city == "Lisbon"
+    first, again = (body["messages"] for body in ollamas.asked())
+    assert again[0]["content"] != first[0]["content"]
+    assert again[0]["content"].endswith(first[0]["content"])
+    assert ollamas.asked()[1]["options"]["num_predict"] == 1
 
 
 def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedOllama) -> None:
     ollamas.allotted = 4096
+    assert model_of(ollamas).context_tokens == 4096, "as it is loaded"
+    ollamas.instead["/api/ps"] = does.raw(b'{"models": []}')
     model = model_of(ollamas)
     assert model.context_tokens == 8192
+    del ollamas.instead["/api/ps"]
     ollamas.script += [says(GOOD, prompt_eval_count=5000)] + [says(GOOD)] * 3
     with pytest.raises(PromptTooLong, match="window of 4096"):
         ask(model, user("x" * 5000))
@@ -362,6 +368,8 @@ def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: Scripte
     ollamas.allotted = 8192  # loaded anew
     ask(model)
     assert model.context_tokens == 8192
+    ollamas.allotted = 2048
+    assert model_of(ollamas).context_tokens == 8192, "another program's: asked for more, it is loaded anew"
 
 
 def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedOllama) -> None:
@@ -669,3 +677,20 @@ def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(o
     with pytest.raises(ModelUnavailable, match="broke off its answer: it ended before it was done"):
         model_of(openais).stream(PROMPT, max_tokens=10, show=shown.append)
     assert shown == ["Lis", "bon", "Lis"]
+
+
+def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
+    server.script.append(does.streams_for_ever("word "))
+    answer = model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None)
+    assert not answer.is_whole
+    assert len(answer.text) < 200
+
+
+def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(server: ScriptedOllama) -> None:
+    server.script += [does.streams_for_ever("")] * 4
+    with pytest.raises(ModelUnavailable, match="its answer has no words"):
+        model_of(server, timeout=1.0).stream(PROMPT, max_tokens=10, show=lambda _: None)
+    assert len(server.asked()) == 4
+    server.script.clear()
+    server.script += [does.streams_for_ever(""), does.streams_for_ever("word ")]
+    assert model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None).text.startswith("word word")

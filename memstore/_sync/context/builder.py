@@ -69,8 +69,8 @@ def build_context(
     else:
         text = request.query
         query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
-    query, chunks = queries.ensure_model(query, history.version)
-    history = replace(history, version=chunks)
+    query, index_version = queries.ensure_model(query, history.index_version)
+    history = replace(history, index_version=index_version)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = builder.build(resolved)

@@ -42,10 +42,10 @@ _ENDING = re.compile(
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
-# Words by which somebody says that something has changed.
+# Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
-    r"\b(?:(?:now|nun|jetzt)\b|instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen|mittlerweile"
-    r"|gewechselt|umgestiegen|maintenant|désormais|à la place|changé|ahora|en (?:vez|lugar) de|cambi[éa])",
+    r"\w\W+(?:now|nun|jetzt)\b|\b(?:instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen"
+    r"|mittlerweile|gewechselt|umgestiegen|maintenant|désormais|à la place|changé|ahora|en (?:vez|lugar) de|cambi[éa])",
     re.IGNORECASE,
 )
 _HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
@@ -232,10 +232,10 @@ def may_end(
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
-    Where the fact has no slot, that something has changed, in the words of who says it, is as good as a denial.
-    A fact that protects somebody ends by two of these, by words and a denial only of the `basis`, not the model alone.
-    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other facts end by the
-    words of `more` as well: the value, and what else ends.
+    For a fact without a slot a quote that says that something has changed is as good as a denial.
+    A fact that protects somebody ends by two of slot, words and denial, the last two only of the `basis`: not by the
+    model alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other
+    facts end by the words of `more` as well: the value, and what else ends.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
@@ -251,10 +251,9 @@ def may_end(
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
     is_named = any(_is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
-    is_changed = old in _UNTOLD and says_change(spans)
     if guards:
-        return is_same + is_named + (is_changed or (is_ended and _is_negative(basis))) > 1
-    return is_same or is_named or is_changed or (is_ended and old in _UNTOLD)
+        return is_same + is_named + (is_ended and _is_negative(basis)) > 1
+    return is_same or is_named or (old in _UNTOLD and (is_ended or says_change(spans)))
 
 
 def is_taken_over(known: FactColumns, text: str, spans: Sequence[Span]) -> bool:
@@ -264,7 +263,8 @@ def is_taken_over(known: FactColumns, text: str, spans: Sequence[Span]) -> bool:
     """
     words = {*content_words(known.text)} - {*content_words(known.subject)} - _IDLE_WORDS
     shared = words & {*content_words(text)}
-    return len(shared) > 1 and 2 * len(shared) >= len(words) and says_change(spans)
+    is_predicate = len(shared) > 1 and 2 * len(shared) >= len(words)
+    return is_predicate and says_change(spans) and not protects(known.type, known.attribute)
 
 
 def says_change(spans: Sequence[Span]) -> bool:

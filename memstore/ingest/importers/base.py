@@ -78,7 +78,8 @@ class Record:
     """One message of a history, with the keys of memstore-jsonl, and its place in the file.
 
     `message` has `role` and `content`, and of the other keys those that are known; `occurred_at` is in UTC. `user` is
-    None where the file names none; `title` and `channel` are of the conversation.
+    None where the file names none; `title` is the conversation's, `channel` the program in which it was, such as
+    "slack".
     """
 
     user: str | None = None

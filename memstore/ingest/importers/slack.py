@@ -84,16 +84,16 @@ class Slack(Importer):
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield the messages of a day in a channel, in the order of time."""
         folder = Path(file.name).parent.name or file.name
-        channel, title = self._channels.get(folder, (folder, f"#{folder}"))
+        conversation, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
-        for one in self.read_values(file, partial(self._convert, channel=channel, title=title)):
+        for one in self.read_values(file, partial(self._convert, conversation=conversation, title=title)):
             if isinstance(one, Record):
                 records.append(one)
             else:
                 yield one
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
-    def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[ImportItem]:
+    def _convert(self, value: dict[str, Any], where: str, conversation: str, title: str | None) -> Iterator[ImportItem]:
         if value.get("subtype") not in SPOKEN:
             yield IgnoredContent("notices of channels")
             return
@@ -116,7 +116,7 @@ class Slack(Importer):
         }
         if name and not (author and author == self._me):
             message["name"] = name
-        yield Record(conversation=channel, message=message, title=title, channel=self.name, where=where)
+        yield Record(conversation=conversation, message=message, title=title, channel=self.name, where=where)
 
     def _find_person(self, named: str) -> str:
         """Return the id of a name or an id; raise `OptionMissing` where nobody is called that."""
