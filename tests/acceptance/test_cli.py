@@ -340,7 +340,7 @@ def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
     helped = imported("--help")
     assert "typer" in helped
     heavy = {"torch", "sentence_transformers", "numpy", "sqlalchemy", "sqlmodel", "psycopg", "alembic", "tiktoken"}
-    assert not helped & (heavy | {"pydantic", "asyncio", "rich.progress"})
+    assert not helped & (heavy | {"onnxruntime", "tokenizers", "pydantic", "asyncio", "rich.progress"})
     facts = imported("facts", "--user", "alice", "-d", stored)
     assert "psycopg" in facts
     # The rules compile for half a second.
