@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -18,6 +19,7 @@ import memstore
 from memstore.store import migrations
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
+from tests.integration.conftest import as_role
 
 CLI_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
@@ -453,3 +455,44 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     for wrong, why in {"0000-0000": "no fact whose id begins with", "abc": "abc", "0" * 33: "", "----": ""}.items():
         told = here("fact", "retract", wrong, "-u", "alice")
         assert (told.code, why in told.err) == (2, True), wrong
+
+
+# Logins and what they may
+
+
+@pytest.fixture
+def login(server_url: str) -> Iterator[str]:
+    """A login that was granted nothing yet."""
+    name = f"login_{uuid4().hex[:8]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        yield name
+        connection.execute(f"DROP ROLE {name}")
+
+
+def test_an_admin_lists_users_and_is_told_what_is_out_of_reach(url: str, login: str, cli: Run) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for name in ("alice", "bob"):
+            store.user(name).conversation("c").add("user", f"I am {name}.")
+    granted = cli("db", "grant", login, "--role", "admin", "--json", "-d", url)
+    assert granted.json == {"login": login, "role": "admin", "confined": True}
+    admin = as_role(url, login)
+    assert cli("users", "--json", "-d", admin).json == ["alice", "bob"]
+    refused = cli("recall", "I am", "--user", "alice", "-d", admin)
+    assert (refused.code, refused.out) == (1, "")
+    assert "memstore db grant LOGIN --role app" in refused.err
+
+
+def test_what_is_granted_is_told_and_what_is_not(url: str, login: str, cli: Run) -> None:
+    assert cli("db", "grant", login, "-d", url).out == f"{login} is granted app\n"
+    assert "as memstore_app" in cli("doctor", "-d", as_role(url, login)).out
+    superuser = cli("db", "grant", urlsplit(url).username or "", "--role", "reader", "-d", url)
+    assert superuser.code == 0
+    assert "no role confines it" in superuser.err
+    assert cli("db", "grant", login, "--role", "king", "-d", url).code == 2
+    missing = cli("db", "grant", "nobody_here", "-d", url)
+    assert missing.code == 1
+    assert 'CREATE ROLE "nobody_here" LOGIN' in missing.err
+    himself = cli("db", "grant", login, "--role", "reader", "-d", as_role(url, login))
+    assert himself.code == 1
+    assert f'GRANT memstore_reader TO "{login}"' in himself.err
