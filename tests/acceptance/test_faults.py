@@ -316,9 +316,6 @@ def run():
         print("begun", flush=True)
         if work in ("derive", "models"):
             assert store.derive().failed == ()
-        elif work == "redo":
-            memstore.derive.facts.rule_extractor.RECIPE = "rules/test"
-            assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
             assert not done.problems, done.problems

@@ -43,7 +43,6 @@ OF_ONE_SERVER = {  # tests that a Citus is not asked, and why; docs/compatibilit
     "test_a_join_on_another_user_finds_nothing": ACROSS,
     "test_no_row_becomes_another_user_s": ACROSS,
     "test_what_was_said_is_never_changed": ACROSS,
-    "test_what_moves_on_can_be_changed": ACROSS,
     "test_copy_gives_own_rows_and_takes_none": ACROSS,
     "test_nobody_steps_out_of_the_role": GOES_ON,
     "test_without_its_scope_the_login_sees_nobody": GOES_ON,
