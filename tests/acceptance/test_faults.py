@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -510,59 +509,6 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     assert rows(url, "alice") == rows(twin, "alice")
-
-
-INSIDE: ContextVar[bool] = ContextVar("INSIDE", default=False)  # what a thread begins goes on in its context
-
-
-class Busy(HashingEmbedder):
-    """Does something else in another thread whenever it is asked for vectors, and waits for that."""
-
-    def __init__(self, elsewhere: Callable[[], object]) -> None:
-        super().__init__(256)
-        self.elsewhere = elsewhere
-        self.calls = 0
-
-    def _do(self) -> None:
-        if not INSIDE.get():
-            self.calls += 1
-            with ThreadPoolExecutor(1, initializer=INSIDE.set, initargs=(True,)) as pool:
-                pool.submit(self.elsewhere).result(timeout=10)
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self._do()
-        return super().embed_documents(texts)
-
-    def embed_query(self, text: str) -> Vectors:
-        self._do()
-        inside = INSIDE.set(True)
-        try:
-            return super().embed_query(text)
-        finally:
-            INSIDE.reset(inside)
-
-
-def test_no_connection_is_held_while_a_model_works(url: str) -> None:
-    """With one connection in the pool, the store must answer while its own model works."""
-    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store:
-        trip = store.user("alice").conversation("lisbon")
-        trip.add_many(said("lisbon", 30))
-
-        def use() -> None:
-            assert trip.add("user", "Meanwhile.").seq > 30
-            assert trip.user.recall("Meanwhile")
-            assert trip.context("Where do I live?", budget=400).messages
-            assert store.stats()["conversations"] == 1
-
-        store.derive()
-        trip.add_many(said("lisbon", 30, start=30))
-        store._runtime.embedder = busy = Busy(use)
-        assert store.derive().failed == ()
-        assert busy.calls >= 3, "chunks, summaries and facts"
-        calls = busy.calls
-        assert trip.user.recall("Where do I live?")
-        assert trip.context("Where do I live?", budget=400).messages
-        assert busy.calls == calls + 2
 
 
 # -- the disk fills
