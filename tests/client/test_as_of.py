@@ -117,11 +117,3 @@ async def test_of_an_imported_history_nothing_was_known_before(store: AsyncMemor
     assert "Leeds" not in str(context.messages)
     assert await scope.user.recall("Leeds", as_of=START + timedelta(days=400)) == []
     assert await scope.user.recall("Leeds", until=START + timedelta(days=400))
-
-
-async def test_as_of_now_is_now_and_can_be_replayed(store: AsyncMemoryStore) -> None:
-    scope = await began(store)
-    context = await scope.context("What of the boats?", budget=700, as_of=datetime.now(UTC))
-    assert context.messages == (await scope.context("What of the boats?", budget=700)).messages
-    assert (await scope.user.replay(context.receipt)).exact
-    assert context.receipt.arguments["as_of"]
