@@ -1,6 +1,5 @@
 """The command line as people and programs use it. What needs a process of its own runs the installed script."""
 
-import os
 import re
 import signal
 import subprocess
@@ -17,7 +16,7 @@ import pytest
 
 import memstore
 from memstore.store import migrations
-from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
+from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script, terminal
 from tests.conftest import with_database
 from tests.integration.conftest import as_role
 
@@ -236,27 +235,10 @@ def test_a_terminal_is_shown_colours_and_progress_and_nothing_that_was_stored_is
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", imported)
 
 
-def on_terminal(*args: str, wide: int = 100, **more: str) -> str:
-    """Run the script on a terminal, and give what it shows; stdout and stderr are one there."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, wide, 0, 0))
-    env = environment(TERM="xterm-256color", **more)
-    del env["COLUMNS"]
-    with subprocess.Popen([SCRIPT, *args], env=env, stdin=theirs, stdout=theirs, stderr=theirs):
-        os.close(theirs)
-        shown = b""
-        try:
-            while more_shown := os.read(ours, 65536):
-                shown += more_shown
-        except OSError:  # what Linux gives when the other end is closed
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+def on_terminal(*args: str, **more: str) -> str:
+    with terminal(*args, TERM="xterm-256color", **more) as person:
+        person.ended()
+    return person.shown
 
 
 # What goes wrong
