@@ -119,6 +119,16 @@ def clone(new_database: Callable[..., str], template: str) -> str:
     return new_database(template)
 
 
+@pytest.fixture(scope="module")
+def filled(new_database: Callable[..., str], template: str) -> str:
+    """The URL of a database in which two users have rows in every table."""
+    from tests.integration.test_isolation import fill  # which has its tables from here
+
+    url = new_database(template)
+    fill(url)
+    return url
+
+
 @pytest.fixture
 def without_roles(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[None]:
     """A server that knows none of memstore's roles, until the test ends."""

@@ -22,13 +22,12 @@ STORE = Path(memstore.__file__).parent / "store"
 
 
 @pytest.fixture(scope="module")
-def filled(new_database: Make, template: str) -> str:
-    url = new_database(template)
-    fill(url)
-    queue.prepare_queue(url)
-    with psycopg.connect(url, autocommit=True) as superuser:
+def filled(filled: str) -> str:
+    """That database with a queue."""
+    queue.prepare_queue(filled)
+    with psycopg.connect(filled, autocommit=True) as superuser:
         superuser.execute("analyze")  # so that there are statistics to look into
-    return url
+    return filled
 
 
 @pytest.fixture(scope="module")
