@@ -146,7 +146,7 @@ def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedOllama, pa
         does.raw(b'"bad gateway"', 502), does.raw(b"[]", 504), does.raw(b"", 500),
         does.raw(b'{"error": "an error was encountered while running the model"}'), does.raw(b"not json"),
         does.raw(b"[1]"), does.raw(b"[" * 100_000), does.raw(b"\xff\xfe"), does.raw(b""),
-        does.resets_before_headers, does.resets_in_the_body,
+        does.resets, does.resets_in_the_body,
         does.raw(b'{"choices": []}'),
         does.raw(json.dumps(does.chat("{")).encode() + b"\n" + json.dumps(does.chat("}")).encode()),
     ],
@@ -190,7 +190,7 @@ def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
     assert len(server.asked()) == 1
 
 
-@pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips])
+@pytest.mark.parametrize("hanging", [does.hangs, does.hangs_in_the_body, does.drips])
 @pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps", "/v1/chat/completions", "/v1/models"])
 def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: str) -> None:
     ollamas.kind = "openai" if path.startswith("/v1") else "ollama"
