@@ -190,7 +190,6 @@ def test_a_writer_that_waits_for_a_deriver_does_not_hold_it_up(store: memstore.M
     trip = store.user("alice").conversation("lisbon")
     trip.add_many(said("lisbon", 2))
     with psycopg.connect(url) as deriver, ThreadPoolExecutor(1) as pool:
-        deriver.execute("SELECT set_config('memstore.user_id', %s, false)", [str(trip.user.id)])
         deriver.execute("UPDATE derivations SET attempts = attempts WHERE deriver = 'summaries'")
         writer = pool.submit(trip.add_many, said("lisbon", 4))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"

@@ -194,7 +194,6 @@ def test_a_connection_that_is_cut_within_a_batch_leaves_nothing_of_it(url: str) 
         before = rows(url, "alice")
         with psycopg.connect(url) as holder:
             # The watermark is raised after every message was sent: there the batch waits, and is cut off.
-            scope_of(holder, "alice")
             holder.execute("SELECT FROM derivations FOR UPDATE")
             batch = pool.submit(trip.add_many, said("lisbon", 500))
             cut(holder)
@@ -244,7 +243,6 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
         trip = store.user("alice").conversation("lisbon")
         trip.add_many(said("lisbon", 1))
         with psycopg.connect(url) as holder:
-            scope_of(holder, "alice")
             holder.execute("SELECT FROM conversations FOR UPDATE")
             slow = pool.submit(trip.add_many, said("lisbon", 4))
             waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
@@ -253,10 +251,6 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
                 trip.messages()
         assert [one.seq for one in slow.result(timeout=30)] == [1, 2, 3, 4]
         assert len(trip.messages()) == 4
-
-
-def scope_of(connection: psycopg.Connection[Any], user: str) -> None:
-    connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
 
 
 def cut(holder: psycopg.Connection[Any]) -> None:
@@ -350,7 +344,6 @@ def invalid(url: str) -> list[Any]:
     found = []
     with psycopg.connect(url, autocommit=True) as connection:
         for user in ("alice", "bob"):
-            scope_of(connection, user)
             for statement in (
                 "SELECT to_jsonb(t) - 'recorded_at' FROM invalid_responses t WHERE user_id = %s ORDER BY id",
                 "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
