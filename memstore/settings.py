@@ -12,7 +12,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -173,15 +172,6 @@ class Settings(BaseSettings):
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    """An option, its value, and the source of that: "given", a variable, a file, or "default"."""
-
-    name: str
-    value: Any
-    source: str
-
-
 def load(given: Mapping[str, Any]) -> Settings:
     """Return the settings, with these options of them.
 
@@ -199,42 +189,23 @@ def load(given: Mapping[str, Any]) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         wrong = [(str(each["loc"][0]), each) for each in error.errors()]
-    # The value may hold a key.
-    shown = [(name, "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60], each) for name, each in wrong]
-    raise ConfigurationError(
-        "; ".join(
-            f"{_with_source(name, _source(name, given, file))}={value}: {each['msg'].removeprefix('Value error, ')}"
-            for name, value, each in shown
-        )
-    )
-
-
-def describe() -> list[SettingInfo]:
-    """Return every option with its value and where that comes from."""
-    values, file = dict(load({})), read_file()
-    return [
-        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, {}, file))
-        for name, value in values.items()
-    ]
+    reasons = []
+    for name, each in wrong:
+        shown = "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60]  # it may hold a key
+        place = name if name in given else _with_source(name, file)
+        reasons.append(f"{place}={shown}: {each['msg'].removeprefix('Value error, ')}")
+    raise ConfigurationError("; ".join(reasons))
 
 
 def source_of(name: str, value: Any) -> str:
     """Return an option with this value for messages: with the variable or the file that sets it, if any."""
-    option = next(info for info in describe() if info.name == name)
-    return f"{name if option.value != value else _with_source(name, option.source)}={value!r:.60}"
+    is_given = getattr(load({}), name) != value
+    return f"{name if is_given else _with_source(name, read_file())}={value!r:.60}"
 
 
-def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
-    if name in given:
-        return "given"
+def _with_source(name: str, file: Mapping[str, Any]) -> str:
     variable = next((known for known in os.environ if known.upper() == f"MEMSTORE_{name.upper()}"), None)
-    return variable or (str(file_path()) if name in file else "default")
-
-
-def _with_source(name: str, source: str) -> str:
-    if source in ("given", "default"):
-        return name
-    return source if source.upper() == f"MEMSTORE_{name.upper()}" else f"{source}: {name}"
+    return variable or (f"{file_path()}: {name}" if name in file else name)
 
 
 def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] | None = None) -> None:

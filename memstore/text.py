@@ -41,7 +41,7 @@ def is_deep(value: object) -> bool:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a JSON text; raise ValueError for no JSON, and for more than `DEEPEST_READ` levels of it."""
+    """Return the value of a JSON text; raise ValueError for no JSON, and for one that is nested too deep."""
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH_READ:
         brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
         if max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > MAX_JSON_DEPTH_READ:

@@ -266,6 +266,19 @@ def streams(*pieces: str, then: Behaviour | None = None, **fields: Any) -> Behav
     return behave
 
 
+def streams_events(*events: Json) -> Behaviour:
+    """Answer piece by piece as OpenAI does."""
+
+    def behave(handler: Handler) -> None:
+        handler.begin_stream()
+        for event in events:
+            payload = b"data: " + json.dumps(event).encode() + b"\n\n"
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+        handler.end_stream()
+
+    return behave
+
+
 def fails_in_the_stream(handler: Handler) -> None:
     """Tell an error where status 200 was told long ago."""
     handler.line({"error": "llama runner process has terminated"})
@@ -301,21 +314,6 @@ def drips(handler: Handler) -> None:
     while not handler.server.closing.wait(0.05):
         handler.wfile.write(b" ")
         handler.wfile.flush()
-
-
-def streams_for_ever(word: str) -> Behaviour:
-    """Say a word again and again, whatever was asked for."""
-
-    def behave(handler: Handler) -> None:
-        handler.begin_stream()
-        while not handler.server.closing.is_set():
-            if handler.path == CHATS[0]:
-                handler.line(chat(word, **UNFINISHED))
-            else:
-                payload = b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
-                handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
-
-    return behave
 
 
 def resets(handler: Handler) -> None:

@@ -77,7 +77,7 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
     try:
         with show_progress(file.name) as line:
             source = sys.stdin.buffer if file == STDIN else file
-            return store.import_file(source, **how, progress=lambda read, size: line.move(file.name, read, size))
+            return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))
     except InvalidInput as error:
         return ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
 

@@ -249,7 +249,7 @@ class AsyncMemoryStore:
         timezone: str | None = None,
         date_order: str | None = None,
         untrusted: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
         """Import a history from a file, or from the folder of a chat export; known messages are not stored twice.
 
@@ -259,7 +259,7 @@ class AsyncMemoryStore:
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
         `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd". Facts that only
-        `untrusted` messages say are quarantined. `progress(done, total)` counts bytes of the file.
+        `untrusted` messages say are quarantined. `progress(done)` counts messages, of memstore's own exports lines.
         """
         from memstore.export.reader import is_export
         from memstore.ingest.history import import_file
@@ -289,7 +289,7 @@ class AsyncMemoryStore:
                 redactor=runtime.redactor,
                 counter=self.counter,
                 only=user,
-                progress=progress,
+                progress=progress or _ignore,
             )
         options = parse_options(me=me, timezone=timezone, date_order=date_order)
         return await import_file(
@@ -301,7 +301,7 @@ class AsyncMemoryStore:
             user=user,
             format=format,
             untrusted=untrusted,
-            progress=progress,
+            progress=progress or _ignore,
         )
 
     async def verify_erasure(self, certificate: Certificate) -> ScanResult:

@@ -55,7 +55,7 @@ async def build_context(
 
     The question is embedded while the history is read, and again if that shows that another embedder serves the user by
     now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
-    others.
+    others. The exception is a question that names a speaker whom this process finds for the first time.
     """
     request.check()
     queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
@@ -264,7 +264,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
 
 async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    # Who only reads locks nothing.
+    # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
         if tx.first != [resolved.erasure_version]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
@@ -108,8 +108,7 @@ class Candidates:
     `standing` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
-    `antecedents` are the sentences that hits answer, by the ids of the hits. A question that `gathers` asks for several
-    things.
+    `find_antecedent` returns the sentence that a hit answers. A question that `gathers` asks for several things.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -123,7 +122,7 @@ class Candidates:
     standing: Sequence[Hit] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
-    antecedents: Mapping[UUID, Hit] = field(default_factory=dict)
+    find_antecedent: Callable[[Hit], Hit | None] = lambda _: None
     gathers: bool = False
     sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
@@ -163,8 +162,7 @@ class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `standing` is in whatever is asked, as far
-    as it fits; `sources` are the messages that it was made from. `note` is for the receipt. A hit comes with its
-    `antecedent`: the question or sentence before that it answers.
+    as it fits; `sources` are the messages that it was made from. `note` is for the receipt.
     """
 
     section: str
@@ -180,7 +178,12 @@ class ContextItem:
     standing: bool = False
     sources: tuple[UUID, ...] = ()
     headers: tuple[SectionHeader, ...] = ()
-    antecedent: ContextItem | None = None
+    find_antecedent: Callable[[], ContextItem | None] = lambda: None
+
+    @cached_property
+    def antecedent(self) -> ContextItem | None:
+        """The question or sentence before a hit that it answers: it comes with the hit."""
+        return self.find_antecedent()
 
     @cached_property
     def shingles(self) -> list[str]:
@@ -256,17 +259,22 @@ class ItemFactory:
             for text in section.texts
         ]
 
-    def hits(self, hits: Sequence[Hit], antecedents: Mapping[UUID, Hit] | None = None) -> list[ContextItem]:
+    def hits(
+        self, hits: Sequence[Hit], find_antecedent: Callable[[Hit], Hit | None] = lambda _: None
+    ) -> list[ContextItem]:
         """Return items for hits, each under its day, with its antecedent."""
-        return [self._hit(hit, None if antecedents is None else antecedents.get(hit.id)) for hit in hits]
+        return [self._hit(hit, find_antecedent=partial(self._antecedent, hit, find_antecedent)) for hit in hits]
 
-    def _hit(self, hit: Hit, antecedent: Hit | None = None, note: str = "") -> ContextItem:
+    def _hit(self, hit: Hit, **values: Any) -> ContextItem:
         day = f"[{format_day(hit.occurred_at)}]"
         if day not in self._days:
             self._days[day] = SectionHeader(day, self._line(day))
         about = (HITS, hit.tier, hit.id, self._line(hit_line(hit)), hit, hit.text, hit.score)
-        before = None if antecedent is None else self._hit(antecedent, note="what the next hit refers to")
-        return ContextItem(*about, note=note, headers=(*self._hits, self._days[day]), antecedent=before)
+        return ContextItem(*about, headers=(*self._hits, self._days[day]), **values)
+
+    def _antecedent(self, hit: Hit, find: Callable[[Hit], Hit | None]) -> ContextItem | None:
+        antecedent = find(hit)
+        return None if antecedent is None else self._hit(antecedent, note="what the next hit refers to")
 
     def _fact(self, fact: Hit, headers: tuple[SectionHeader, ...], *, standing: bool = False) -> ContextItem:
         about = (FACTS, "fact", fact.id, self._line(fact_line(fact)), fact, fact.text, fact.score)

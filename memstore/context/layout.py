@@ -44,7 +44,7 @@ from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
 OVERHEAD, TOOLS = "overhead", "tools"
-SECTIONS = {  # of parts; the others are the user's own
+SECTION_OF_PART = {  # the others are the user's own
     PartKind.SYSTEM: "system",
     PartKind.STANDING_FACTS: "facts",
     PartKind.SUMMARIES: "summaries",
@@ -106,7 +106,7 @@ class Layout:
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.standing, candidates.facts),
-            HITS: factory.hits(candidates.hits, candidates.antecedents),
+            HITS: factory.hits(candidates.hits, candidates.find_antecedent),
         }
         summary_tokens = summary_tokens or sum(item.tokens for item in self.items[SUMMARIES])
         self.summary_tokens = min(summary_tokens, self.plan[SUMMARIES].share)
@@ -156,7 +156,7 @@ class Layout:
     def _room_left(self, counted: int) -> int:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
         estimated = self.selection.tokens
-        if self.tokens.kind != "server" or counted <= 0:
+        if self.tokens.kind != "server" or counted <= 0:  # not counted by the model's own server
             return self.room - (counted - estimated)
         rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
         self.plan = allowances(self.sections, max(0, int(self.base * rate)))
@@ -370,7 +370,7 @@ def _section_tokens(layout: Layout) -> dict[str, int]:
     # Others may merge messages, or be one text.
     sent = layout.prompt.sent if layout.target.format == OPENAI else map(as_openai, content.parts)
     for part, message in zip(content.parts, sent, strict=True):
-        name = SECTIONS.get(part.kind) or next(shown)
+        name = SECTION_OF_PART.get(part.kind) or next(shown)
         name = "question" if part.stored and part.stored.id in ends else name
         sections[name] += counter.count_message(message)
     facts = sum(map(counter.count_message, memory_messages(content.facts, ())))

@@ -173,11 +173,11 @@ def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
     return fact
 
 
-def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, behind: bool) -> list[Hit]:
+def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, rank_behind: bool) -> list[Hit]:
     """Return hits, the best first, where those that do not hold say what does.
 
-    Those whose fact was replaced rank `behind` that where the question is what holds: another one may ask for just what
-    they say.
+    With `rank_behind` those whose fact was replaced rank behind it: the question is what holds. Another question may
+    ask for just what they say.
     """
     said = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(said.get(one, 0.0) for one in fact.sources)]) for fact in facts}
@@ -189,7 +189,7 @@ def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *
         if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
         outdated = _mark(hit, told)
-        if behind and outdated.later:
+        if rank_behind and outdated.later:
             outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))
         marked.append(outdated)
     return changes.mark(sorted(marked, key=lambda hit: -hit.score))

@@ -186,7 +186,8 @@ class Selection:
         for item in items:
             if item in self._inside:
                 continue
-            if self.tokens + item.tokens > room and self._antecedents.get(item.id) is None:  # most end here
+            fits = self.tokens + item.tokens <= room and self._taken[section] + item.tokens <= limit
+            if not fits and self._antecedents.get(item.id) is None:  # most end here
                 if not gaps:
                     break
                 continue

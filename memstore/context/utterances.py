@@ -19,7 +19,7 @@ from memstore.text import word_set
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-# Words of greetings, thanks, praise, assent and leave, and those that stand between them. A text of these alone says
+# Words of greetings, thanks, praise, assent and farewell, and those that stand between them. A text of these alone says
 # nothing: what it is about stands elsewhere.
 _PHATIC = word_set(
     "a about absolutely again agree ah all also always amazing an and any anytime appreciate are as at aw awesome aww"
@@ -70,7 +70,7 @@ COMMENT = 0.08  # what a person's hit loses that only comments on what another s
 
 
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
-    """Return whether a text is nothing but greeting, thanks, praise, assent or leave; `names` are who may be named.
+    """Return whether a text is nothing but greeting, thanks, praise, assent or farewell; `names` are who may be named.
 
     >>> [says_nothing(one) for one in ("Wie schön!", "Sounds great, thanks!", "I love my job!", "Sounds like rain.")]
     [True, True, False, False]

@@ -15,8 +15,10 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 from threading import Lock
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from pydantic import AfterValidator
 
 from memstore import ids
 from memstore.derive.chunking import split_text
@@ -150,6 +152,15 @@ def _split_passage(passage: Passage, make: ChatMaker, model: ChatModel, room: in
         return [passage]
     spans = split_text(passage.text, max(1, room - frame), lambda text: cost(text) - frame, 0)
     return [replace(passage, start=start, text=passage.text[start:stop]) for start, stop in spans]
+
+
+def _strip(text: str) -> str:
+    if not (words := text.replace("\0", " ").strip()):  # Postgres cannot keep NUL
+        raise ValueError("it is blank")
+    return words
+
+
+NotBlank = Annotated[str, AfterValidator(_strip)]  # of an answer
 
 
 class CallMeter:

@@ -191,7 +191,7 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
                     while works and not run.stop_requested.is_set():
                         async with database.user_transaction(user) as tx:
                             work, *works = await watermarks.in_order(tx, works)
-                        works[:0] = await _advance(database, deriver, [work], run)
+                        works[:0] = await advance(database, deriver, [work], run)
                         is_away = False
                 except ModelUnavailable as error:
                     if is_away:
@@ -204,20 +204,25 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
         for _, sized in groupby(zip(page, sizes, strict=True), lambda pair: pair[1] // limit):
             group = [work for work, _ in sized]
             while group and not run.stop_requested.is_set():
-                group = await _advance(database, deriver, group, run)
+                group = await advance(database, deriver, group, run)
 
 
-async def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:
-    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself."""
+async def advance(
+    database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState
+) -> list[PendingWork]:
+    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself.
+
+    Raises `SHARED_FAILURES`. A conversation in which anything else goes wrong is recorded as failed, and left out.
+    """
     try:
         # Messages added meanwhile are for the next run: otherwise a run would go on for as long as somebody talks.
-        return [rest for rest, _ in await run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
+        return [rest for rest in await run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
     except SHARED_FAILURES:
         raise
     except Exception as error:  # one conversation that cannot be derived must not hold up the others
         if len(group) > 1:
-            return [left for work in group for left in await _advance(database, deriver, [work], run)]
-        await record_failure(database, group[0], await read_recipe(deriver), error, run)
+            return [left for work in group for left in await advance(database, deriver, [work], run)]
+        await _record_failure(database, group[0], await _read_recipe(deriver), error, run)
         return []
 
 
@@ -232,16 +237,15 @@ class Step(NamedTuple):
 
 async def run_step(
     database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState
-) -> list[tuple[PendingWork, int]]:
-    """Load, compute and save the next batch of each conversation of a group.
+) -> list[PendingWork]:
+    """Load, compute and save the next batch of each conversation of a group; return where each is by now.
 
-    Returns what is left of each, and the number of the conversation's last message by now. A conversation that another
-    process derives at the same time is left out. If something of the user was erased meanwhile, or another embedder
-    became active, the conversation takes the step again.
+    A conversation that another process derives at the same time is left out. If something of the user was erased
+    meanwhile, or another embedder became active, the conversation takes the step again.
     """
     steps = [await _load(database, deriver, work) for work in group]
-    recipe = await read_recipe(deriver)
-    done: list[tuple[PendingWork, int]] = []
+    recipe = await _read_recipe(deriver)
+    done: list[PendingWork] = []
     again: list[PendingWork] = []
     for step, result in zip(steps, await _compute(database, steps), strict=True):
         work = step.work
@@ -254,7 +258,7 @@ async def run_step(
                     tx.events.append(event)
                 # Last, since writers of messages wait for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = await watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
+                await watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -265,7 +269,7 @@ async def run_step(
                 again.append(rest)
             continue
         run.advance(work, result.to_seq, counts)
-        done.append((replace(work, done_seq=result.to_seq), last_seq))
+        done.append(replace(work, done_seq=result.to_seq))
     return [*done, *(await run_step(database, deriver, again, run))] if again else done
 
 
@@ -302,7 +306,7 @@ async def _compute_batches(
         raise lost.error from None
 
 
-async def read_recipe(deriver: Deriver) -> str:
+async def _read_recipe(deriver: Deriver) -> str:
     """Return the recipe of a deriver: a model's server may be asked for it, with no connection held."""
     return await to_thread(lambda: deriver.producer.recipe)
 
@@ -316,7 +320,7 @@ async def _record_llm_usage(database: Database, work: PendingWork, results: Sequ
                     await llm_usage.keep(tx, session.usage, ())
 
 
-async def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
+async def _record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
@@ -339,7 +343,7 @@ async def _iterate_users(database: Database, only: DeriveScope) -> AsyncIterator
 
 
 async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
-    recipe = await read_recipe(deriver)
+    recipe = await _read_recipe(deriver)
     async for user in _iterate_users(database, only):
         async with database.user_transaction(user) as tx:
             works = await watermarks.in_order(tx, await deriver.stale_work(tx, recipe))
@@ -352,7 +356,7 @@ async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope,
             except SHARED_FAILURES:
                 raise
             except Exception as error:  # a conversation that cannot be rebuilt stays as it is, and the others go on
-                await record_failure(database, work, recipe, error, run)
+                await _record_failure(database, work, recipe, error, run)
 
 
 async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:

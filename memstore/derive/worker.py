@@ -35,16 +35,7 @@ from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, usage_of
 from memstore.derive.maintenance import run_maintenance
-from memstore.derive.pipeline import (
-    SHARED_FAILURES,
-    Deriver,
-    OnCall,
-    RunState,
-    make_derivers,
-    read_recipe,
-    record_failure,
-    run_step,
-)
+from memstore.derive.pipeline import Deriver, OnCall, RunState, advance, make_derivers
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
 from memstore.models import CallProgress, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
@@ -240,24 +231,15 @@ class Worker:
         return any(outcomes), None if next_facts == place else next_facts
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
-        """Make a step; return whether there is another to make.
-
-        Messages added meanwhile are one, or have their own job.
-        """
+        """Make a step; return whether there is another to make."""
         if work.backfill not in self._derivers:
             self._derivers[work.backfill] = self._make_derivers(work.backfill)
         deriver = self._derivers[work.backfill][work.deriver]
         try:
-            steps = await run_step(self._database, deriver, [work], run)
+            return bool(await advance(self._database, deriver, [work], run))
         except ModelUnavailable as error:
             run.wait(deriver.name, error)
             return False
-        except SHARED_FAILURES:
-            raise
-        except Exception as error:  # whatever a conversation does to one deriver, the others get their step
-            await record_failure(self._database, work, await read_recipe(deriver), error, run)
-            return False
-        return all(rest.done_seq < last_seq for rest, last_seq in steps)
 
     def _make_derivers(self, backfill: UUID | None) -> Mapping[str, Deriver]:
         """Return the derivers by name; those of a backfill ask chat models within its cap."""

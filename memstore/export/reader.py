@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -99,11 +99,11 @@ def is_export(path: Path) -> bool:
 
 
 @contextmanager
-def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Iterator[io.BufferedIOBase]:
+def open_export(source: Path | IO[bytes]) -> Iterator[io.BufferedIOBase]:
     """Open a file, or take a stream, unpacked where its bytes are gzip's."""
     if isinstance(source, Path):
         check_file(source)
-        with open_file(source, on_read) as stream:
+        with open_file(source) as stream:
             yield stream
         return
     raw = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))

@@ -187,7 +187,7 @@ class ChunkLine(_Schema):
 
 
 class MessageLine(NewMessage, _InConversation):
-    """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its chunks."""
+    """A message: the keys of memstore-jsonl, number, when it was recorded, tokens and by which counter, chunks."""
 
     kind: Literal["message"]
     seq: Annotated[Seq, Field(ge=1)]

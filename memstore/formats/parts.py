@@ -126,7 +126,7 @@ class PartKind(Enum):
     STATIC_SECTION = auto()
     STANDING_FACTS = auto()
     SUMMARIES = auto()
-    RECORD = auto()
+    RECORD = auto()  # what strategies wrote of older turns
     MESSAGE = auto()
     CUSTOM_SECTION = auto()
     MEMORY = auto()

@@ -71,7 +71,7 @@ Moment = Annotated[UtcTime, BeforeValidator(_refuse_number)]
 
 
 class NewMessage(BaseModel):
-    """A message of an application: the keys of memstore-jsonl, the documented pivot."""
+    """A message of an application: the keys of memstore-jsonl."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -163,8 +163,8 @@ def _keys(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
         if "user" in given or "conversation" in given:
             return {key: value for key, value in given.items() if key not in ("user", "conversation")}
         return given
-    pivot = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
-    return {key: getattr(given, key) for key in pivot} | {"metadata": given.meta}
+    keys = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
+    return {key: getattr(given, key) for key in keys} | {"metadata": given.meta}
 
 
 def _reasons(error: ValidationError) -> Iterator[str]:

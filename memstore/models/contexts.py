@@ -56,11 +56,11 @@ class Reason(StrEnum):
     # Each comment names the module of memstore.context that decides it.
     RANKED_LOWER = "ranked lower"  # candidates._ranked_lower
     OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
-    DUPLICATE = "duplicate"  # selection.Selection.why_not
+    DUPLICATE = "duplicate"  # selection.Selection.why_not; of quotations candidates._recall
     ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
     COVERED = "covered by a summary"  # layout._older_turns
     COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
-    SUPERSEDED = "superseded"  # candidates._superseded
+    SUPERSEDED = "superseded"  # candidates._superseded; of hits candidates._recall
     EXPIRED = "expired"  # candidates._superseded
     UNIMPORTANT = "unimportant"  # candidates._recall
     SAYS_NOTHING = "says nothing alone"  # candidates._recall; of a profile's quotations profile._candidates

@@ -12,13 +12,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any
 from weakref import finalize
 
-from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Count
-from memstore.providers.connections import Retries, TransientError, is_local, retry_after
+from memstore.providers.connections import Retries, TransientError, hide_key, is_local, refusal
 from memstore.providers.tiktoken import CountCache, EstimatedCounter, as_json
 from memstore.settings import ANTHROPIC, Settings
 from memstore.text import TEXT_PARTS, replace_surrogates
@@ -37,7 +37,6 @@ ESTIMATE_FACTOR = 1.5
 OPENING = "[Here the conversation opens.]"  # a user has the first word
 _FOREIGN_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}  # OpenAI's
 _UNNAMED = re.compile(r"[^A-Za-z0-9_-]")
-_KEY = re.compile(r"\bsk-[\w*.-]{4,}|\bBearer \S+")
 
 
 def load(model: str, settings: Settings) -> AnthropicCounter:
@@ -104,9 +103,9 @@ class AnthropicCounter:
         except anthropic.APITimeoutError as error:
             raise TimeoutError from error
         except anthropic.APIStatusError as error:
-            self._refuse(error)
+            raise self._refusal(error) from None
         except anthropic.APIConnectionError as error:
-            raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
+            raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
         except (anthropic.AnthropicError, ValueError) as error:
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
         tokens = getattr(counted, "input_tokens", None)
@@ -114,22 +113,12 @@ class AnthropicCounter:
             raise TransientError("its answer has no count")
         return tokens
 
-    def _refuse(self, error: anthropic.APIStatusError) -> NoReturn:
-        code, why = error.status_code, self._without_key(str(error.message))[:300]
-        if code < 400:
-            raise ProviderError(
-                f"{self._service} sends requests elsewhere ({code}): set MEMSTORE_ANTHROPIC_URL."
-            ) from None
-        if code in (401, 403):
-            raise ModelUnavailable(f"{self._service} refuses the key ({code}): {why}.") from None
-        if code == 404:
-            raise ModelUnavailable(f"{self._service} has no {self._model}, or is elsewhere: {why}.") from None
-        if code in (408, 409, 425, 429) or code >= 500:
-            raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after"))) from None
-        raise InvalidInput(f"{self._service} does not take these messages ({code}): {why}") from None
-
-    def _without_key(self, text: str) -> str:
-        return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
+    def _refusal(self, error: anthropic.APIStatusError) -> Exception:
+        code, why = error.status_code, hide_key(str(error.message), self._key)
+        refused = refusal(self._service, self._model, code, why, error.response.headers.get("retry-after"))
+        if code < 400 or isinstance(refused, ModelUnavailable | TransientError):
+            return refused
+        return InvalidInput(f"{self._service} does not take these messages ({code}): {why[:300]}")
 
     @cached_property
     def _client(self) -> anthropic.Anthropic:

@@ -6,10 +6,11 @@ A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is h
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from math import ceil
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from memstore._compat import with_timeout
-from memstore.errors import ModelUnavailable, ProviderError
+from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
@@ -27,6 +28,7 @@ from memstore.text import replace_surrogates
 R = TypeVar("R")
 
 MAX_TRIES = 4
+BACKOFF = 0.5  # seconds of the first pause before a retry
 BATCH = 32  # texts to a request
 
 
@@ -40,14 +42,13 @@ class TransientError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Asks a service again for what may pass: `TRIES` times within `seconds`, with pauses that grow from `backoff`.
+    """Asks a service again for what may pass: `MAX_TRIES` times within `seconds`.
 
     Pauses double and differ by chance, or are as long as the server asks for.
     """
 
     service: str  # as it is called in errors
     seconds: float
-    backoff: float = 0.5
     advice: str = ""  # advice about a service that does not answer in time
 
     def run(self, call: Callable[[float], R]) -> R:
@@ -76,17 +77,53 @@ class Retries:
 
     def pause(self, attempt: int, failure: TransientError, end: float) -> None:
         """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
-        wait = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
+        wait = BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
         if attempt == MAX_TRIES or time.monotonic() + wait >= end:
             raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
         time.sleep(wait)
 
 
-def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After asks for; None without a number of them."""
-    with suppress(ValueError):
-        return max(0.0, float(header or ""))
-    return None
+# How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
+_TOO_LONG = re.compile(
+    r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
+    r"|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
+_KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
+
+
+def refusal(
+    service: str, model: str, code: int, why: str, retry_after: str | None = None
+) -> ProviderError | TransientError:
+    """Return the error of a request that a server has refused with this status, and this Retry-After."""
+    if code < 400:  # where to is not told: the URL may hold a key
+        return ProviderError(f"{service} sends requests elsewhere ({code}), which is not followed: set its URL.")
+    if code == 404:
+        return ModelUnavailable(f"{service} has no {model}, or the URL is not its base URL: {why[:300]}")
+    if code in (401, 403):
+        return ModelUnavailable(f"{service} refuses the key ({code}): {why[:300]}")
+    if code in (400, 413, 422, 500) and _TOO_LONG.search(why):
+        return _too_long(model, why)
+    if code in (408, 409, 425, 429) or code >= 500:
+        wait = None
+        with suppress(ValueError):
+            wait = max(0.0, float(retry_after or ""))
+        return TransientError(f"{code} {why[:300]}", wait)
+    return ProviderError(f"{service} refuses the request ({code}): {why[:300]}")
+
+
+def reported(model: str, why: str) -> PromptTooLong | TransientError:
+    """Return the error that an answer reports: proxies send those with a status of 200."""
+    return _too_long(model, why) if _TOO_LONG.search(why) else TransientError(why[:300])
+
+
+def _too_long(model: str, why: str) -> PromptTooLong:
+    return PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
+
+
+def hide_key(text: str, key: str | None) -> str:
+    """Return a server's words without the key, and without anything that looks like one."""
+    return _KEY.sub("…", text.replace(key, "…") if key else text)
 
 
 def is_local(url: str) -> bool:
@@ -105,38 +142,27 @@ class EmbeddingEndpoint(Protocol):
         """Return a vector for each text."""
 
 
-@dataclass
 class ServedEmbedder:
     """An Embedder on a server. Vectors are brought to unit length; a text is preceded by the prefix that is set.
 
     Tokens are estimated from bytes: chunks are far smaller than any window. Safe to share by threads.
     """
 
-    endpoint: EmbeddingEndpoint
-    max_tokens: int = 8191
-    timeout: float = 60.0
-    query_prefix: str = ""
-    document_prefix: str = ""
-    backoff: float = 0.5
-    _dimensions: int | None = field(default=None, repr=False)
+    def __init__(self, endpoint: EmbeddingEndpoint, settings: Settings) -> None:
+        self.max_tokens = settings.embedding_max_tokens
+        self._endpoint = endpoint
+        self._settings = settings
+        self._dimensions: int | None = None
 
-    @classmethod
-    def of(cls, endpoint: EmbeddingEndpoint, settings: Settings) -> ServedEmbedder:
-        """Return the embedder of an endpoint, with the settings for embedders on servers."""
-        return cls(
-            endpoint,
-            settings.embedding_max_tokens,
-            settings.embedding_timeout_seconds,
-            settings.embedding_query_prefix,
-            settings.embedding_document_prefix,
-        )
+    def __repr__(self) -> str:
+        return f"<ServedEmbedder {self.name}>"
 
     @property
     def name(self) -> str:
         """The full name, kept with every stored vector: other prefixes make other vectors."""
-        prefixes = "\0".join((self.query_prefix, self.document_prefix))
+        prefixes = "\0".join((self._settings.embedding_query_prefix, self._settings.embedding_document_prefix))
         marked = f"#{sha256(prefixes.encode()).hexdigest()[:8]}" if prefixes != "\0" else ""
-        return f"{self.endpoint.name}{marked}"
+        return f"{self._endpoint.name}{marked}"
 
     @property
     def dimensions(self) -> int:
@@ -151,23 +177,21 @@ class ServedEmbedder:
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, each of length 1."""
-        rows = [
-            self._embed([self.document_prefix + text for text in texts[start : start + BATCH]])
-            for start in range(0, len(texts), BATCH)
-        ]
+        sent = [self._settings.embedding_document_prefix + text for text in texts]
+        rows = [self._embed(sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
         return np.concatenate(rows) if rows else np.empty((0, self.dimensions), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (dimensions,), float32, of length 1."""
-        vector: Vectors = self._embed([self.query_prefix + text])[0]
+        vector: Vectors = self._embed([self._settings.embedding_query_prefix + text])[0]
         return vector
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         # An empty input is refused by most servers, and one beyond the window by some.
         sent = [_head(replace_surrogates(text).replace("\0", " "), 3 * self.max_tokens) or " " for text in texts]
-        service = self.endpoint.service
-        retries = Retries(service, self.timeout, self.backoff)
-        answered = retries.run_in_time(lambda seconds: self.endpoint.embed(sent, seconds))
+        service = self._endpoint.service
+        retries = Retries(service, self._settings.embedding_timeout_seconds)
+        answered = retries.run_in_time(lambda seconds: self._endpoint.embed(sent, seconds))
         try:
             vectors = np.asarray(answered, dtype=np.float32)
         except (TypeError, ValueError, OverflowError):

@@ -11,15 +11,22 @@ from __future__ import annotations
 import os
 import ssl
 import time
-import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import (
+    Retries,
+    ServedEmbedder,
+    TransientError,
+    hide_key,
+    is_local,
+    refusal,
+    reported,
+)
 from memstore.providers.services import (
     INFO_TIMEOUT,
     ChatRequest,
@@ -27,10 +34,8 @@ from memstore.providers.services import (
     ModelReplaced,
     RawAnswer,
     ServedChatModel,
-    StreamedText,
     count_in,
     count_words,
-    raise_if_too_long,
 )
 from memstore.settings import Settings
 
@@ -44,7 +49,6 @@ KEEP_ALIVE = "10m"  # a queue asks again soon, and loading takes longer than mos
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
 OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
-DEFAULT_WINDOW = 4096  # a loaded model with less is another program's, and is loaded anew with what is asked for
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -61,7 +65,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name, as `ollama list` shows it. Asks the server nothing yet."""
     endpoint = OllamaEmbeddings(require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
-    return ServedEmbedder.of(endpoint, settings)
+    return ServedEmbedder(endpoint, settings)
 
 
 def require_model(model: str) -> str:
@@ -93,7 +97,7 @@ class OllamaServer:
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            _raise_reported(model, str(answer["error"]))
+            raise reported(model, hide_key(str(answer["error"]), _key()))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -130,37 +134,23 @@ class OllamaServer:
         except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
             # The library raises its own error, or Python's if a body is not the JSON object that it expects.
             if seen and not seen[-1].is_success:
-                try:
-                    self._refuse(model, seen[-1], str(getattr(error, "error", error)))
-                except (ProviderError, TransientError) as refusal:
-                    raise refusal from None  # the server's answer may repeat the key
+                # The server's answer may repeat the key.
+                raise self._refusal(model, seen[-1], str(getattr(error, "error", error))) from None
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                _raise_reported(model, error.error)
+                raise reported(model, hide_key(error.error, _key())) from None
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
-    def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
-        code, why = response.status_code, _without_key(why)[:300]
+    def _refusal(self, model: str, response: httpx.Response, why: str) -> ProviderError | TransientError:
+        code, why = response.status_code, hide_key(why, _key())
         if code == 404:
-            raise ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why})")
+            return ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why[:300]})")
         if code in (401, 403):
-            raise ModelUnavailable(f"{self.service} refuses ({code}): {why} OLLAMA_API_KEY holds its key.")
-        if code in (400, 413, 422, 500):
-            raise_if_too_long(model, why)
-        if code in (408, 429) or code >= 500:
-            raise TransientError(f"{code} {why}", retry_after(response.headers.get("retry-after")))
-        raise ProviderError(f"{self.service} refuses the request ({code}): {why}")
+            why = f"{why[:200]} OLLAMA_API_KEY holds it."
+        return refusal(self.service, model, code, why, response.headers.get("retry-after"))
 
 
-def _raise_reported(model: str, reported: str) -> NoReturn:
-    """Raise what an error within an answer says."""
-    why = _without_key(reported)
-    raise_if_too_long(model, why)
-    raise TransientError(why[:300]) from None
-
-
-def _without_key(text: str) -> str:
-    key = os.environ.get("OLLAMA_API_KEY")
-    return text.replace(key, "…") if key else text
+def _key() -> str | None:
+    return os.environ.get("OLLAMA_API_KEY")
 
 
 @cache  # reading the certificates takes 30 ms
@@ -198,7 +188,7 @@ class OllamaChat:
         self._digest = ""
 
     def describe(self, seconds: float) -> ModelInfo:
-        """Return the name, with 12 digits of the digest, the window that it was trained for, and the one it has."""
+        """Return the name, with 12 digits of the digest, and the window that it was trained for."""
         shown = self._server.ask("/api/show", self._model, {"model": self._model}, seconds=seconds)
         abilities = shown.get("capabilities") or ["completion"]
         if "completion" not in abilities:
@@ -208,9 +198,7 @@ class OllamaChat:
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
-        name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
-        loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
-        return ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
+        return ModelInfo(f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest), trained)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
@@ -224,31 +212,32 @@ class OllamaChat:
         loaded = self._loaded_entry((end - time.monotonic()) / 2)
         if self._digest and digest_of(loaded) not in ("", self._digest):
             raise ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
-        counted = count_in(answer, "prompt_eval_count")
-        if (counted or 0) < count_words(request.messages):
-            counted = self._recount(request, end - time.monotonic()) or counted
+        counted, window = count_in(answer, "prompt_eval_count"), count_in(loaded, "context_length")
+        if window is not None and counted is not None and counted < count_words(request.messages):
+            counted = None  # some versions (0.30.0 was one) leave out what the cache held; the window shows a cut
         return RawAnswer(
             _text_of(answer),
             answer.get("done_reason") in ("stop", None),
             counted,
             count_in(answer, "eval_count"),
-            count_in(loaded, "context_length"),
+            window,
         )
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        text = StreamedText(request, show)
+        pieces: list[str] = []
         last: Json = {}
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
         # Interrupted, it hangs up at once.
         with closing(self._server.stream("/api/chat", self._model, body, request.seconds)) as parts:
             for last in parts:
-                if text.add(_text_of(last)):
-                    break
+                if piece := _text_of(last):
+                    pieces.append(piece)
+                    show(piece)
         return RawAnswer(
-            "".join(text.pieces),
-            last.get("done") is True and last.get("done_reason") in ("stop", None),
+            "".join(pieces),
+            last.get("done_reason") in ("stop", None),
             count_in(last, "prompt_eval_count"),
             count_in(last, "eval_count"),
             count_in(self._loaded_entry(request.seconds), "context_length"),
@@ -267,20 +256,6 @@ class OllamaChat:
         if request.schema is not None:
             body |= {"format": request.schema, "options": options | OPTIONS}
         return body
-
-    def _recount(self, request: ChatRequest, seconds: float) -> int | None:
-        """Return the tokens that the server reads of the prompt when it cannot have its beginning in its cache.
-
-        Some versions count only what the cache did not hold (0.30.0 was one), so that a low count alone proves nothing.
-        """
-        first, *others = request.messages
-        fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *others]
-        body = self._body(ChatRequest(fresh, request.schema, 1, seconds)) | {"stream": False}
-        with suppress(TimeoutError):
-            return count_in(
-                self._server.request("/api/chat", self._model, body, max(0.001, seconds)), "prompt_eval_count"
-            )
-        return None
 
     def _loaded_entry(self, seconds: float) -> Json:
         """Return what the server says of the model as it is loaded; nothing where it does not."""

@@ -14,8 +14,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from threading import Lock
-from typing import Any, NoReturn
-from urllib.parse import urlsplit
+from typing import Any
 from weakref import finalize
 
 import numpy as np
@@ -25,15 +24,21 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import (
+    Retries,
+    ServedEmbedder,
+    TransientError,
+    hide_key,
+    is_local,
+    refusal,
+    reported,
+)
 from memstore.providers.services import (
     ChatRequest,
     ModelInfo,
     RawAnswer,
     ServedChatModel,
-    StreamedText,
     count_in,
-    raise_if_too_long,
     strict_schema,
 )
 from memstore.settings import OPENAI, Settings
@@ -49,7 +54,6 @@ WINDOW, LOCAL_WINDOW = 16_384, 4096
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
 _SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
-_KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
 # Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
 
@@ -70,7 +74,7 @@ def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
     server = _server(settings, settings.embedding_url, settings.embedding_api_key)
     name = _require_model(model).partition("@http")[0].partition("#")[0]
-    return ServedEmbedder.of(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
+    return ServedEmbedder(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
 
 
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
@@ -123,7 +127,7 @@ class OpenAIServer:
         if not isinstance(answer, dict):
             raise TransientError(f"its answer is no JSON object ({type(answer).__name__})")
         if answer.get("error"):
-            self._raise_reported(model, answer["error"])
+            raise self._reported(model, answer["error"])
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -158,47 +162,25 @@ class OpenAIServer:
         except openai.APITimeoutError as error:
             raise TimeoutError from error
         except openai.APIStatusError as error:
-            try:
-                self._refuse(model, error)
-            except (ProviderError, TransientError) as refusal:
-                raise refusal from None  # the server's answer may repeat the key
+            raise self._refusal(model, error) from None  # the server's answer may repeat the key
         except openai.APIConnectionError as error:
-            raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
+            raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
         except openai.APIError as error:  # within a stream
-            self._raise_reported(model, error.body or str(error))
+            raise self._reported(model, error.body or str(error)) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
 
-    def _refuse(self, model: str, error: openai.APIStatusError) -> NoReturn:
-        code, why = error.status_code, self._without_key(_message_of(error.body) or str(error))[:300]
-        if code < 400:
-            place = "another path"
-            with suppress(ValueError):
-                place = urlsplit(error.response.headers.get("location", "")).hostname or place  # no query: keys
-            raise ProviderError(
-                f"{self.service} sends requests on ({code}) to {place}, which is not followed: set its URL."
-            )
-        if code == 404:
-            raise ModelUnavailable(f"{self.service} has no {model}, or the URL is not its base URL: {why}")
-        if code in (401, 403):
-            raise ModelUnavailable(f"{self.service} refuses the key ({code}): {why}")
-        if code in (400, 413, 422, 500):
-            raise_if_too_long(model, why)
+    def _refusal(self, model: str, error: openai.APIStatusError) -> ProviderError | TransientError:
+        code, why = error.status_code, hide_key(_message_of(error.body) or str(error), self._key)
         if error.code == "insufficient_quota":
-            raise ModelUnavailable(f"{self.service} says that the account has no quota left: {why}")
-        # llama-cpp-python answers 500 to what it does not know.
-        if code in (408, 409, 425, 429) or (code >= 500 and "validation error" not in why):
-            raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after")))
-        raise _Refused(f"{self.service} refuses the request ({code}): {why}")
+            return ModelUnavailable(f"{self.service} says that the account has no quota left: {why[:300]}")
+        if code >= 500 and "validation error" in why:  # llama-cpp-python, of what it does not know
+            code = 422
+        refused = refusal(self.service, model, code, why, error.response.headers.get("retry-after"))
+        return _Refused(str(refused)) if type(refused) is ProviderError else refused
 
-    def _raise_reported(self, model: str, reported: object) -> NoReturn:
-        """Raise what an error within an answer says: proxies send those with a status of 200."""
-        why = self._without_key(_message_of({"error": reported}) or str(reported))[:300]
-        raise_if_too_long(model, why)
-        raise TransientError(why)
-
-    def _without_key(self, text: str) -> str:
-        return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
+    def _reported(self, model: str, error: object) -> ProviderError | TransientError:
+        return reported(model, hide_key(_message_of({"error": error}) or str(error), self._key))
 
 
 class _Refused(ProviderError):
@@ -253,7 +235,7 @@ class OpenAIChat:
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        text = StreamedText(request, show)
+        pieces: list[str] = []
         usage: Json = {}
         ended: object = None
 
@@ -265,9 +247,9 @@ class OpenAIChat:
                     usage = part.get("usage") or usage
                     choice = _choice_of(part)
                     ended = choice.get("finish_reason") or ended
-                    if text.add(_text_of(choice.get("delta"))):
-                        ended = "length"
-                        return
+                    if piece := _text_of(choice.get("delta")):
+                        pieces.append(piece)
+                        show(piece)
 
         try:
             self._ask(request, read)
@@ -277,19 +259,19 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
+        return RawAnswer(_join(pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
             body = self._body(request)
             try:
                 return send(body)
-            except _Refused as refusal:
+            except _Refused as error:
                 with self._lock:
                     is_other = self._body(request) != body  # another thread has met the same
-                    can_adapt = is_other or self._adapt(str(refusal), request)
+                    can_adapt = is_other or self._adapt(str(error), request)
                 if not can_adapt:
-                    raise ProviderError(str(refusal)) from None
+                    raise ProviderError(str(error)) from None
 
     def _body(self, request: ChatRequest) -> Json:
         body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
@@ -309,9 +291,9 @@ class OpenAIChat:
         shape = {"type": "json_object"} | ({"schema": schema} if self.shape == "json_object_with_schema" else {})
         return body | {"response_format": shape}
 
-    def _adapt(self, refusal: str, request: ChatRequest) -> bool:
+    def _adapt(self, why: str, request: ChatRequest) -> bool:
         """Note what the server has refused by its name; return whether there is another way to ask."""
-        if "max_tokens" in refusal or "max_completion_tokens" in refusal:
+        if "max_tokens" in why or "max_completion_tokens" in why:
             other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[self._most]
             if other in self._left_out:
                 return False
@@ -319,10 +301,10 @@ class OpenAIChat:
             self._most = other
             return True
         for name in ("temperature", "stream_options"):
-            if name in refusal and name not in self._left_out:
+            if name in why and name not in self._left_out:
                 self._left_out.add(name)
                 return True
-        if request.schema is not None and re.search(r"response_format|json_schema|json_object", refusal):
+        if request.schema is not None and re.search(r"response_format|json_schema|json_object", why):
             later = _SHAPES[_SHAPES.index(self.shape) + 1 :]
             if later:
                 self.shape = later[0]

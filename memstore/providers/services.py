@@ -10,7 +10,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Protocol
 
@@ -28,8 +28,6 @@ Prompt = list[dict[str, str]]
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
 INFO_TIMEOUT = 10.0  # seconds for a question about the model, which a server answers from memory
 
-MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
-
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
 # German, .2 of Chinese. This is what is taken before a server has counted one.
 FIRST_RATE = 0.5
@@ -43,18 +41,6 @@ MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
 _UNPARTED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that do not part words
-# How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
-_TOO_LONG = re.compile(
-    r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
-    r"|too many (?:input )?tokens",
-    re.IGNORECASE,
-)
-
-
-def raise_if_too_long(model: str, why: str) -> None:
-    """Raise `PromptTooLong` if a server's refusal says that the prompt does not fit."""
-    if _TOO_LONG.search(why):
-        raise PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
 
 
 def count_in(answer: object, key: str) -> int | None:
@@ -65,14 +51,10 @@ def count_in(answer: object, key: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What a server says of a model: its full name, and its window in tokens where it tells one.
-
-    `allotted` is the window of a model that is loaded already, until an answer shows it.
-    """
+    """What a server says of a model: its full name, and its window in tokens where it tells one."""
 
     name: str
     context_tokens: int | None = None
-    allotted: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,30 +79,6 @@ class RawAnswer:
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     window: int | None = None
-
-
-@dataclass(slots=True)
-class StreamedText:
-    """The words of a streamed answer, shown as they come."""
-
-    request: ChatRequest
-    show: Callable[[str], object]
-    pieces: list[str] = field(default_factory=list)
-    _length: int = 0
-
-    def add(self, piece: str) -> bool:
-        """Show a piece; return whether the answer is longer than any that was asked for.
-
-        Raises `TransientError` for so many pieces without a word.
-        """
-        if piece:
-            self.pieces.append(piece)
-            self.show(piece)
-        self._length += len(piece) or 1
-        is_long = self._length > MOST_CHARACTERS * self.request.max_tokens
-        if is_long and not self.pieces:
-            raise TransientError("its answer has no words")
-        return is_long
 
 
 class ModelReplaced(ModelUnavailable):
@@ -150,10 +108,10 @@ class ChatEndpoint(Protocol):
 class ServedChatModel:
     """A ChatModel on a server, which can also be chatted with. Safe to share by threads.
 
-    `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
-    first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
-    the server's, else `default_window`. `complete` takes twice `timeout` at most. The length of a prompt is estimated
-    from the server's counts of earlier ones.
+    `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence). `window` are
+    the tokens of prompt and answer together that are not exceeded; None takes the server's, else `default_window`.
+    `complete` takes twice `timeout` at most. The length of a prompt is estimated from the server's counts of earlier
+    ones.
     """
 
     def __init__(
@@ -164,14 +122,12 @@ class ServedChatModel:
         default_window: int = 8192,
         timeout: float,
         timeout_setting: str,
-        backoff: float = 0.5,
     ) -> None:
         self._endpoint = endpoint
         self._window = window
         self._default_window = default_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
-        self._backoff = backoff
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
@@ -209,7 +165,6 @@ class ServedChatModel:
     def _info(self) -> ModelInfo:
         if self._known is None:
             self._known = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
-            self._given = self._given or self._known.allotted
         return self._known
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
@@ -296,7 +251,7 @@ class ServedChatModel:
 
     def _retries(self, seconds: float) -> Retries:
         advice = f" Asked again it will take as long: raise {self._timeout_setting}, or name a smaller model."
-        return Retries(self._endpoint.service, seconds, self._backoff, advice)
+        return Retries(self._endpoint.service, seconds, advice)
 
     def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
         """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""

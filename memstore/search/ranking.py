@@ -22,9 +22,9 @@ from memstore.search.signals import (
     Corpus,
     Floats,
     asks_for_assistant_words,
-    asks_for_course,
     asks_for_list,
     asks_for_overview,
+    asks_for_overview_or_order,
 )
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
@@ -56,7 +56,7 @@ WEIGHTS: Mapping[str, float] = {
 # In place of those where several things are asked for: their words are not those of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
 # And where the topic stands all over a talk: from many places a little each.
-COURSE_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
+OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
 NEWEST = 20
@@ -115,15 +115,15 @@ def rank(
     """Rank the `depth` best chunks of each tier, in one order.
 
     Only `allowed` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
-    come first, then the lesser name.
+    come first, then the smaller id.
     """
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     allowed = np.arange(len(index)) if allowed is None else allowed
     neighbour_weight = signals.neighbour_weight(index)
     weights = WEIGHTS
-    if asks_for_course(features.text):
-        weights = COURSE_WEIGHTS
+    if asks_for_overview_or_order(features.text):
+        weights = OVERVIEW_WEIGHTS
     elif asks_for_list(features.text):
         weights = LIST_WEIGHTS
     lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, allowed)

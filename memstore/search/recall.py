@@ -270,7 +270,7 @@ async def search_indexes(
     size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
         size, length = await chunks.corpus_as_of(tx, filters.as_of)
-    matches = await postings.matches(tx, list(query.terms.values()), version.posted, filters.as_of)
+    matches = await postings.matches(tx, list(query.terms.values()), version.posted_up_to, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
     numbers = await _filter_numbers(tx, filters, await to_thread(best_by_words, matches, corpus), count)

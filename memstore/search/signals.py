@@ -210,7 +210,7 @@ def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
 
     Results are in answers, whose words differ from those of a question about them. `scores` are the rows'.
     """
-    messages, answered = index.answered
+    messages, answered = index.messages_and_answered
     best = np.zeros(len(index) + 1)
     np.maximum.at(best, messages[rows], scores)
     best[-1] = 0.0  # of chunks that answer nothing, whose `answered` is -1
@@ -219,7 +219,7 @@ def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
 
 def answered_rows(index: UserIndex, rows: Rows) -> Rows:
     """Return the chunks of what the rows answer."""
-    messages, answered = index.answered
+    messages, answered = index.messages_and_answered
     asked = answered[rows]
     return np.flatnonzero(np.isin(messages, asked[asked >= 0]))
 
@@ -307,10 +307,11 @@ def asks_for_overview(question: str) -> bool:
     return _OVERVIEW.search(question) is not None
 
 
-def asks_for_course(question: str) -> bool:
+def asks_for_overview_or_order(question: str) -> bool:
     """Return whether a question asks for an overview, an order of events or the course of something, and of what.
 
-    >>> [asks_for_course(one) for one in ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")]
+    >>> questions = ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")
+    >>> [asks_for_overview_or_order(one) for one in questions]
     [True, True, False]
     """
     return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_topic(question)
@@ -326,7 +327,7 @@ def without_request(question: str) -> str:
     >>> without_request("Could you give me a short summary of how the garden changed?")
     'the garden changed'
     """
-    return _REQUEST.sub("", question).strip(" ,.?!") if asks_for_course(question) else question
+    return _REQUEST.sub("", question).strip(" ,.?!") if asks_for_overview_or_order(question) else question
 
 
 def asks_for_assistant_words(question: str) -> bool:

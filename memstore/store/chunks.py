@@ -66,7 +66,10 @@ async def lock_user(tx: Transaction) -> None:
 
 
 def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
-    """Return a chunk to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    """Return a chunk to be stored for the text by which it is to be found, which begins with the speaker.
+
+    Costs time, so not in a transaction.
+    """
     return NewChunk(chunk, *hash_terms(text, user_id), vector, tags)
 
 
@@ -135,13 +138,13 @@ async def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors
 class IndexVersion:
     """Which chunks a user has now, how many and how long in all, and the user's embedding models.
 
-    Chunks up to number `posted` are in postings, for users who have those.
+    Chunks up to number `posted_up_to` are in postings, for users who have those.
     """
 
     version: str
     chunks: int
     chunk_length: int
-    posted: int
+    posted_up_to: int
     embedders: list[tuple[str, str, int, str]]
 
     @property

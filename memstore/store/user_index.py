@@ -158,7 +158,7 @@ class UserIndex:
         return said[order], begins
 
     @cached_property
-    def answered(self) -> tuple[Numbers, Numbers]:
+    def messages_and_answered(self) -> tuple[Numbers, Numbers]:
         """A number for the message of each row, and that of the person's message last said before it, which it answers.
 
         The latter is -1 for what no assistant said, and where no person spoke before in the conversation, or a message

@@ -142,18 +142,15 @@ async def is_session_over(tx: Transaction, closes_at: datetime, recorded_at: dat
 
 async def advance(
     tx: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
-) -> int:
+) -> None:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
-    At `closes_at` the deriver will have something to do even if no message comes (None: it has not). Returns the number
-    of the last message by now: messages added later find the watermark where it was moved to.
+    At `closes_at` the deriver will have something to do even if no message comes (None: it has not).
     """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
     values |= {"recipe": recipe, "closes_at": closes_at}
-    last_seq = await tx.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
-    if last_seq is None:
+    if not await tx.run(SQL["advance"], from_seq=work.done_seq, to_seq=to_seq, **values):
         raise ConcurrentUpdate
-    return last_seq
 
 
 async def watermark(tx: Transaction, work: PendingWork) -> PendingWork | None:

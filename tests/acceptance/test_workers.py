@@ -220,7 +220,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
             await llm_usage.keep(tx, Usage("facts", "scripted", 1, 1, 1), ())
-        assert [rest.done_seq for rest, _ in await deriving] == [1]
+        assert [rest.done_seq for rest in await deriving] == [1]
 
 
 async def test_workers_read_conversations_in_the_order_in_which_they_were_said(url: str) -> None:

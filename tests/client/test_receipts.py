@@ -12,7 +12,7 @@ import pytest
 from memstore import Context, InvalidInput, NotFound, Receipt
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.candidates import FACTS
+from memstore.context.candidates import MOST_FACTS
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason
 
@@ -216,7 +216,7 @@ async def test_what_is_left_out_in_great_number_does_not_hide_how_many_rank_lowe
     assert Reason.SAYS_NOTHING in reasons
 
 
-@pytest.mark.parametrize(("count", "others"), [(FACTS, 0), (FACTS + 1, 1)])
+@pytest.mark.parametrize(("count", "others"), [(MOST_FACTS, 0), (MOST_FACTS + 1, 1)])
 async def test_facts_rank_lower_only_if_there_are_more_than_are_offered(
     store: AsyncMemoryStore, count: int, others: int
 ) -> None:

@@ -49,7 +49,7 @@ def one(read):
     return lambda *messages, **more: read([conversation(chain(*messages), **more)])
 
 
-def test_a_message_comes_in_the_pivots_words(one):
+def test_a_message_comes_in_the_keys_of_memstore_jsonl(one):
     user, at = {"role": "user", "name": "Ana"}, datetime(2024, 5, 1, 12, tzinfo=UTC)
     first, second = one(
         said("Where to?", id="m1", author=user),

@@ -28,7 +28,7 @@ def read(tmp_path):
     return lambda *conversations: read_file(Claude, tmp_path / "conversations.json", conversations)
 
 
-def test_a_message_comes_in_the_pivots_words(read):
+def test_a_message_comes_in_the_keys_of_memstore_jsonl(read):
     (record,) = read(conversation(said("m1", "Where to?")))
     assert record == Record(
         user=None,

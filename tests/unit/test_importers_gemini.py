@@ -23,7 +23,7 @@ def read(tmp_path):
     return lambda *activities: read_file(Gemini, tmp_path / "MyActivity.json", activities)
 
 
-def test_a_prompt_and_its_answer_come_in_the_pivots_words(read):
+def test_a_prompt_and_its_answer_come_in_the_keys_of_memstore_jsonl(read):
     prompt, answer = read(activity("Prompted Where to?", html="<p>Lisbon.</p>"))
     assert prompt.conversation == answer.conversation == "gemini 2026-07-26 06:00:00Z"
     assert (prompt.message["role"], prompt.message["content"]) == ("user", "Where to?")

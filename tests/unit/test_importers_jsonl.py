@@ -24,7 +24,7 @@ def line(**more: object) -> str:
     return json.dumps(GOOD | more) + "\n"
 
 
-def test_a_full_line_comes_back_in_the_pivots_words(read):
+def test_a_full_line_comes_back_in_the_keys_of_memstore_jsonl(read):
     tool_calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
     given = {
         "user": "alice",

@@ -15,9 +15,9 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.entities import ATTRIBUTES, choose_known
-from memstore.derive.facts.grounding import MAX_QUOTE_LENGTH, Span, find_quote
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import MAX_TOKENS, Findings, Inquiry, ModelFact
+from memstore.derive.facts.quotes import MAX_QUOTE_LENGTH, Span, find_quote
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong

@@ -24,7 +24,7 @@ from memstore.errors import (
     ProviderError,
     ProviderMissing,
 )
-from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
+from memstore.providers import connections, load_chat_model, load_stored_embedder, ollama, openai
 from memstore.providers.ollama import OllamaChat, OllamaServer
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import ChatEndpoint, ServedChatModel
@@ -42,6 +42,11 @@ class Trip(BaseModel):
 KEY = "sk-verysecretkey"
 GOOD = {"city": "Lisbon", "days": 3}
 PROMPT = [{"role": "system", "content": "Say where."}, {"role": "user", "content": "Three days in Lisbon."}]
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "BACKOFF", 0.01)
 
 
 @pytest.fixture(params=["ollama", "openai"])
@@ -71,7 +76,7 @@ def model_of(server: Any, name: str = "qwen3:4b", **options: Any) -> ServedChatM
         endpoint = OllamaChat(name, OllamaServer(server.url), num_ctx)
     else:
         endpoint = OpenAIChat(name, OpenAIServer(f"{server.url}/v1", options.pop("key", KEY)))
-    given = {"window": num_ctx, "timeout": 10.0, "timeout_setting": "THE_TIMEOUT", "backoff": 0.01} | options
+    given = {"window": num_ctx, "timeout": 10.0, "timeout_setting": "THE_TIMEOUT"} | options
     return ServedChatModel(endpoint, **given)
 
 
@@ -86,7 +91,7 @@ def user(text: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("counted", [None, 0, -5, "many", 10**30])
 def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
     """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
-    server.script += [says(GOOD, prompt_eval_count=counted, eval_count=counted)] * 2  # Ollama is asked to count again
+    server.script.append(says(GOOD, prompt_eval_count=counted, eval_count=counted))
     made = model_of(server).complete(user("word " * 300), Trip, max_tokens=100)
     assert 300 <= made.prompt_tokens <= 500
     assert 4 <= made.completion_tokens <= 20
@@ -186,7 +191,7 @@ def test_a_server_that_says_when_is_asked_then(server: ScriptedOllama, waits: li
 def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
     server.script.append(status(429, "slow down", retry_after="3600"))
     with pytest.raises(ModelUnavailable, match="429 slow down"):
-        ask(model_of(server, backoff=0))
+        ask(model_of(server))
     assert len(server.asked()) == 1
 
 
@@ -330,31 +335,25 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
 
 
 def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
-    server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
+    server.instead["/api/ps"] = does.raw(b'{"models": []}')  # of an Ollama that tells no window
+    server.script.append(says(GOOD, prompt_eval_count=200))
     with pytest.raises(PromptTooLong, match="read 200 tokens of a prompt of 302 words"):
         ask(model_of(server), user("word " * 300))
 
 
 @pytest.mark.parametrize("counted", [12, 0, None])
 def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: ScriptedOllama, counted: int | None) -> None:
-    ollamas.script += [
-        says(GOOD, prompt_eval_count=counted),
-        says("{", done_reason="length", prompt_eval_count=410),
-    ]
-    assert ask(model_of(ollamas), user("word " * 300)).city == "Lisbon"
-    first, again = (body["messages"] for body in ollamas.asked())
-    assert again[0]["content"] != first[0]["content"]
-    assert again[0]["content"].endswith(first[0]["content"])
-    assert ollamas.asked()[1]["options"]["num_predict"] == 1
+    ollamas.script.append(says(GOOD, prompt_eval_count=counted))
+    made = model_of(ollamas).complete(user("word " * 300), Trip, max_tokens=100)
+    assert made.answer.city == "Lisbon"
+    assert 300 <= made.prompt_tokens <= 500, "estimated"
+    assert len(ollamas.asked()) == 1
 
 
 def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedOllama) -> None:
     ollamas.allotted = 4096
-    assert model_of(ollamas).context_tokens == 4096, "as it is loaded"
-    ollamas.instead["/api/ps"] = does.raw(b'{"models": []}')
     model = model_of(ollamas)
     assert model.context_tokens == 8192
-    del ollamas.instead["/api/ps"]
     ollamas.script += [says(GOOD, prompt_eval_count=5000)] + [says(GOOD)] * 3
     with pytest.raises(PromptTooLong, match="window of 4096"):
         ask(model, user("x" * 5000))
@@ -363,8 +362,6 @@ def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: Scripte
     ollamas.allotted = 8192  # loaded anew
     ask(model)
     assert model.context_tokens == 8192
-    ollamas.allotted = 2048
-    assert model_of(ollamas).context_tokens == 8192, "another program's: asked for more, it is loaded anew"
 
 
 def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedOllama) -> None:
@@ -474,7 +471,7 @@ def test_no_key_stands_in_an_error(server: ScriptedOllama, monkeypatch: pytest.M
 
 def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
     openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
-    with pytest.raises(ProviderError, match=r"\(307\) to elsewhere\.example, which is not followed") as raised:
+    with pytest.raises(ProviderError, match=r"elsewhere \(307\), which is not followed") as raised:
         ask(model_of(openais))
     assert KEY not in str(raised.value)
 
@@ -547,7 +544,6 @@ def test_settings_show_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_OPENAI_API_KEY", KEY)
     given = settings.load({"openai_api_key": KEY, "embedding_api_key": KEY, "rerank_api_key": KEY})
     assert KEY not in repr(given)
-    assert KEY not in json.dumps([each.value for each in settings.describe()])
     for url in (f"https://user:{KEY}@x/v1", f"https://:{KEY}@x/v1", f"https://x/v1#{KEY}", f"https://x/v1?key={KEY}"):
         for name in ("openai_url", "ollama_url"):
             with pytest.raises(ConfigurationError, match="URL without a key") as raised:
@@ -637,18 +633,15 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     assert session.usage.calls == len(server.asked()) == 6
 
 
-def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
-    server.script.append(does.streams_for_ever("word "))
-    answer = model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None)
-    assert not answer.is_whole
-    assert len(answer.text) < 200
-
-
-def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(server: ScriptedOllama) -> None:
-    server.script += [does.streams_for_ever("")] * 4
-    with pytest.raises(ModelUnavailable, match="its answer has no words"):
-        model_of(server, timeout=1.0).stream(PROMPT, max_tokens=10, show=lambda _: None)
-    assert len(server.asked()) == 4
-    server.script.clear()
-    server.script += [does.streams_for_ever(""), does.streams_for_ever("word ")]
-    assert model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None).text.startswith("word word")
+def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(openais: ScriptedOllama) -> None:
+    lis, bon = ({"choices": [{"delta": {"content": piece}}]} for piece in ("Lis", "bon"))
+    end = {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
+    openais.script += [does.streams_events(), does.streams_events(lis, bon, end), does.streams_events(lis)]
+    shown: list[str] = []
+    answer = model_of(openais).stream(PROMPT, max_tokens=10, show=shown.append)
+    assert shown == ["Lis", "bon"]
+    assert (answer.text, answer.is_whole, answer.prompt_tokens, answer.completion_tokens) == ("Lisbon", True, 9, 2)
+    assert len(openais.asked()) == 2
+    with pytest.raises(ModelUnavailable, match="broke off its answer: it ended before it was done"):
+        model_of(openais).stream(PROMPT, max_tokens=10, show=shown.append)
+    assert shown == ["Lis", "bon", "Lis"]

@@ -134,7 +134,9 @@ def test_what_a_hit_leans_on_comes_and_goes_with_it() -> None:
         for number, text in ((1, f"Hello Ben! {question}"), (2, "No, this is not necessary."))
     )
     factory = ItemFactory(WordCounter())
-    answer, whole = factory.hits([answered, asked], {answered.id: replace(asked, text=question, start=11)})
+    answer, whole = factory.hits(
+        [answered, asked], lambda hit: replace(asked, text=question, start=11) if hit.id == answered.id else None
+    )
     selection = Selection()
     selection.add(answer)
     assert [item.text for item in selection.chosen["hits"]] == [question, answered.text]

@@ -8,9 +8,9 @@ from memstore.search.recall import to_first_person
 from memstore.search.signals import (
     NamedDate,
     asks_for_assistant_words,
-    asks_for_course,
     asks_for_list,
     asks_for_overview,
+    asks_for_overview_or_order,
     named_dates,
     without_request,
 )
@@ -79,7 +79,7 @@ def test_what_is_asked_for_shows_in_the_form_of_the_question(
     ],
 )
 def test_the_course_of_a_matter_is_looked_for_without_the_words_of_the_request(question: str, matter: str) -> None:
-    assert asks_for_course(question)
+    assert asks_for_overview_or_order(question)
     assert without_request(question) == matter
 
 
@@ -104,7 +104,7 @@ def test_the_course_of_a_matter_is_looked_for_without_the_words_of_the_request(q
     ],
 )
 def test_no_course_is_asked_for(question: str) -> None:
-    assert not asks_for_course(question)
+    assert not asks_for_overview_or_order(question)
     assert without_request(question) == question
 
 

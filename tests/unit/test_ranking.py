@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Role, Tier
 from memstore.search import signals
-from memstore.search.ranking import COURSE_WEIGHTS, NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
+from memstore.search.ranking import NEWEST, OVERVIEW_WEIGHTS, WEIGHTS, QueryFeatures, Ranking, rank
 from memstore.search.recall import RERANKED, RERANKER_PART, rerank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
@@ -122,13 +122,13 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
     for key, own in parts.items():
         if key.item_id.int % 2 and key.item_id.int < len(TALK) - 8:  # said by the assistant, to the one before
             asked = parts[ChunkKey(UUID(int=key.item_id.int - 1), 0)]
-            expected = COURSE_WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
+            expected = OVERVIEW_WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
             assert own["answers"] == pytest.approx(max(expected, 0), abs=1e-5)
         else:
             assert own["answers"] == 0, "a person, and a fact, answers nothing"
         for name, part in plain[key].items():  # to any other question an answer is what it says itself
             assert part == (
-                0 if name == "answers" else pytest.approx(own[name] * WEIGHTS[name] / COURSE_WEIGHTS[name], abs=1e-5)
+                0 if name == "answers" else pytest.approx(own[name] * WEIGHTS[name] / OVERVIEW_WEIGHTS[name], abs=1e-5)
             )
     assert sum(own["answers"] > 0 for own in parts.values()) > 20
     spoken = np.flatnonzero((some.tiers == 1) & (some.by_person == 0))

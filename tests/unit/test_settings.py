@@ -6,7 +6,7 @@ import pytest
 
 import memstore
 from memstore.errors import ConfigurationError, InvalidInput, ProviderMissing
-from memstore.settings import Settings, describe, file_path, load
+from memstore.settings import Settings, file_path, load, source_of
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
 
@@ -79,12 +79,14 @@ def test_given_over_environment_over_file_over_default(file: Path, monkeypatch: 
     file.write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.setenv("MEMSTORE_CONTEXT_BUDGET", "2000")
     monkeypatch.setenv("MEMSTORE_POOL_SIZE", "6")
-    found = {one.name: (one.value, one.source) for one in describe()}
     assert load({"context_budget": 3000}).context_budget == 3000
-    assert found["pool_size"] == (6, "MEMSTORE_POOL_SIZE")
-    assert found["fact_roles"] == (("user", "tool"), str(file))
-    assert found["segment_tokens"] == (1200, "default")
-    assert load({}).llm_daily_tokens == 9
+    found = load({})
+    assert (found.pool_size, found.fact_roles, found.segment_tokens) == (6, ("user", "tool"), 1200)
+    assert found.llm_daily_tokens == 9
+    assert source_of("pool_size", 6) == "MEMSTORE_POOL_SIZE=6"
+    assert source_of("fact_roles", ("user", "tool")) == f"{file}: fact_roles=('user', 'tool')"
+    assert source_of("segment_tokens", 1200) == "segment_tokens=1200"
+    assert source_of("pool_size", 7) == "pool_size=7"
 
 
 @pytest.mark.parametrize(

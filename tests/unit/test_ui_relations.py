@@ -1,13 +1,12 @@
-"""The graph of a user's entities, and the lives of values: what facts become on the page."""
+"""The relations of a user's entities, and the lives of values: what facts become on the page."""
 
-import time
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 from uuid import UUID, uuid5
 
 from memstore.models import Fact
-from memstore.server.ui.relations import Drawing, choose, draw, find_lives, find_relations, grow
+from memstore.server.ui.relations import Node, find_lives, find_relations, grow
 
 ALICE = UUID(int=1)
 
@@ -22,9 +21,13 @@ def fact(subject: str, attribute: str, value: str, *, year: int = 2026, text: st
     )
 
 
-def drawn(facts: list[Fact], sides: int) -> Drawing:
-    relations, names = choose(find_relations(facts))
-    return draw(grow(relations), relations, names, sides)
+def lines(nodes: list[Node], depth: int = 0) -> list[str]:
+    """Give trees as lines, each with its depth; a thing that stands elsewhere, too, in brackets."""
+    found = []
+    for node in nodes:
+        name = f"({node.name})" if node.again else node.name
+        found += [f"{depth} {name} {node.label}".strip(), *lines(node.children, depth + 1)]
+    return found
 
 
 def test_a_life_has_each_value_for_as_long_as_it_held() -> None:
@@ -62,24 +65,16 @@ def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> N
         fact("Alice", "residence", "leeds", state="superseded"),
         fact("Alice", "task/" + "write to everybody " * 4, "yes"),
     ]
-    for sides in (1, 2):
-        drawing = drawn(facts, sides)
-        shown = {(row.name, row.label) for row in drawing.rows}
-        assert shown == {
-            ("Alice", ""),
-            ("Tom", "partner"),
-            ("Mushroom", "likes: no"),
-            ("Porto", "residence"),
-            ("Alice's mum", "mum"),
-            ("22 march", "birthday"),
-        }
-        ((relation, _),) = drawing.across
-        assert relation.fact.text == "Tom lives in Porto."
-        assert all(row.relation or not row.side for row in drawing.rows)
-
-
-def test_a_long_attribute_is_cut_to_its_room_at_once() -> None:
-    begun = time.process_time()
-    drawing = drawn([fact("Alice", "a" * 3000, f"v{number}") for number in range(20)], 2)
-    assert time.process_time() - begun < 1
-    assert all(len(row.label) < 60 for row in drawing.rows)
+    trees = grow(find_relations(facts))
+    assert lines(trees) == [
+        "0 Alice",
+        "1 Alice's mum mum",
+        "2 22 march birthday",
+        "1 Tom partner",
+        "2 (Porto) residence",
+        "2 Mushroom likes: no",
+        "1 Porto residence",
+    ]
+    (_, tom, _) = trees[0].children
+    assert [child.relation and child.relation.fact.text for child in tom.children] == [facts[3].text, facts[1].text]
+    assert (tom.is_entity, tom.children[1].is_entity) == (True, False)

@@ -248,7 +248,7 @@ class MemoryStore:
         timezone: str | None = None,
         date_order: str | None = None,
         untrusted: bool = False,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int], None] | None = None,
     ) -> ImportReport:
         """Import a history from a file, or from the folder of a chat export; known messages are not stored twice.
 
@@ -258,7 +258,7 @@ class MemoryStore:
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
         `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd". Facts that only
-        `untrusted` messages say are quarantined. `progress(done, total)` counts bytes of the file.
+        `untrusted` messages say are quarantined. `progress(done)` counts messages, of memstore's own exports lines.
         """
         from memstore._sync.ingest.history import import_file
         from memstore.export.reader import is_export
@@ -284,7 +284,7 @@ class MemoryStore:
                 redactor=runtime.redactor,
                 counter=self.counter,
                 only=user,
-                progress=progress,
+                progress=progress or _ignore,
             )
         options = parse_options(me=me, timezone=timezone, date_order=date_order)
         return import_file(
@@ -296,7 +296,7 @@ class MemoryStore:
             user=user,
             format=format,
             untrusted=untrusted,
-            progress=progress,
+            progress=progress or _ignore,
         )
 
     def verify_erasure(self, certificate: Certificate) -> ScanResult:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
@@ -27,10 +27,10 @@ from memstore.context.utterances import (
 )
 from memstore.models import UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
 from memstore.search.ranking import RankedChunk, best_of_each
-from memstore.search.signals import asks_for_course, asks_for_list
+from memstore.search.signals import asks_for_list, asks_for_overview_or_order
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
-FACTS = 40  # offered to selection
+MOST_FACTS = 40  # offered to selection
 # One hit is read for every A_HIT tokens that recent turns leave. Recent turns take half of the budget, if there are
 # enough of them; a hit costs as much time as one of them.
 A_HIT, FEWEST_HITS = 30, 40
@@ -91,30 +91,33 @@ def _recall(
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
-    gathers = asks_for_list(query.text) or asks_for_course(query.text)
+    gathers = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
     if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
     found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
-    said = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
-    most, said = (count, said) if visibility.is_active else (count + SPARE_HITS, _offer(said, count))
-    facts_and_next = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), FACTS + 1, resolved)
-    chosen = [facts_and_next[:FACTS], _take_visible(tx, said, most, resolved)]
-    every = [one for candidates in chosen for one in candidates]
-    *rows, said_facts, said_before = tx.all_together(
+    may_be_hits = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
+    most_hits = count
+    if not visibility.is_active:
+        most_hits, may_be_hits = count + SPARE_HITS, _until_enough_are_long(may_be_hits, count)
+    facts_and_next = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MOST_FACTS + 1, resolved)
+    ranked_facts, ranked_hits = facts_and_next[:MOST_FACTS], _take_visible(tx, may_be_hits, most_hits, resolved)
+    *rows, said_facts, messages_before = tx.all_together(
         [
-            *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks),
-            stored_facts.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
-            messages.read_before([one.chunk for one in chosen[1] if _may_need_antecedent(one.chunk)]),
+            *chunks.read_texts([one.chunk for one in (*ranked_facts, *ranked_hits)], as_of, mark_outdated=asks),
+            stored_facts.said_facts(
+                [one.chunk.item_id for one in ranked_hits if one.chunk.tier == Tier.MESSAGES], as_of
+            ),
+            messages.read_before([one.chunk for one in ranked_hits if _may_need_antecedent(one.chunk)]),
         ]
     )
     texts = {one.id: one for some in rows for one in some}
     facts, hits = (
-        [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
-        for candidates in chosen
+        [make_hit(one, texts[one.chunk.item_id]) for one in ranked if one.chunk.item_id in texts]
+        for ranked in (ranked_facts, ranked_hits)
     )
-    changes = _find_changes(tx, resolved, chosen[0], facts, texts, said_facts)
+    changes = _find_changes(tx, resolved, ranked_facts, facts, texts, said_facts)
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated = [
@@ -122,13 +125,21 @@ def _recall(
         for hit in hits
         if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
-    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, behind=asks)
-    past = {hit.id for hit in outdated}
-    said_before = [message for message in said_before if message.id not in past]
-    hits, antecedents, empty = _complete(hits, said_before, tx, resolved)
-    antecedents = dict(zip(antecedents, changes.mark(antecedents.values()), strict=True))
+    hits = mark_outdated([hit for hit in hits if hit not in outdated], facts, changes, rank_behind=asks)
+    outdated_ids = {hit.id for hit in outdated}
+    antecedents = AntecedentFinder(
+        {
+            (one.conversation_id, one.seq + 1): one
+            for one in messages_before
+            if one.id not in outdated_ids and visibility.sees(one)
+        },
+        {word for hit in hits for word in (hit.speaker or "").casefold().split()},
+        changes,
+    )
+    empty = [hit for hit in hits if antecedents.says_nothing(hit)]
+    hits = [hit for hit in hits if hit not in empty]
     facts = changes.mark(facts)
-    gone, scores = _superseded(tx, [one for one in chosen[0] if one.chunk.item_id not in texts], resolved)
+    gone, scores = _superseded(tx, [one for one in ranked_facts if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
@@ -141,17 +152,42 @@ def _recall(
         standing=history.standing,
         facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
         hits=hits,
-        antecedents=antecedents,
+        find_antecedent=antecedents.find,
         gathers=gathers,
         left_out=[
-            *_ranked_lower(facts_and_next, chosen[1], count, resolved, history),
+            *_ranked_lower(facts_and_next, ranked_hits, count, resolved, history),
             *gone,
-            *(_left_out(fact, Reason.DUPLICATE) for fact in quoted),
-            *(_left_out(fact, Reason.UNIMPORTANT) for fact in unimportant),
-            *(_left_out(hit, Reason.SUPERSEDED) for hit in outdated),
-            *(_left_out(hit, Reason.SAYS_NOTHING) for hit in empty),
+            *(_decision(fact, Reason.DUPLICATE) for fact in quoted),
+            *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
+            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated),
+            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty),
         ],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AntecedentFinder:
+    """Finds what hits answer, in the messages `before` them, by the conversation and the number of the hit.
+
+    For those hits that selection looks at: to split the messages before all of them takes a tenth of a context's time.
+    """
+
+    before: Mapping[tuple[UUID | None, int | None], Message]
+    names: Collection[str]  # of speakers
+    changes: Changes
+
+    def find(self, hit: Hit) -> Hit | None:
+        """Return the antecedent of a hit; None if it needs none."""
+        message = self.before.get((hit.conversation_id, hit.seq)) if hit.start == 0 else None
+        antecedent = None if message is None else find_antecedent(hit, message, self.names)
+        return None if antecedent is None else self.changes.mark([antecedent])[0]
+
+    def says_nothing(self, hit: Hit) -> bool:
+        """Whether a hit says nothing, and is no answer to a question of yes or no either."""
+        if hit.tier != Tier.MESSAGES or len(hit.text) > LONGEST_PIECE or not says_nothing(hit.text, self.names):
+            return False
+        antecedent = self.find(hit) if answers(hit.text) else None
+        return antecedent is None or not is_question(antecedent.text)
 
 
 def _find_changes(
@@ -180,30 +216,7 @@ def _may_need_antecedent(chunk: Chunk) -> bool:
     return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= LONGEST_PIECE
 
 
-def _complete(
-    hits: Sequence[Hit], said_before: Sequence[Message], tx: Transaction, resolved: ResolvedRequest
-) -> tuple[list[Hit], dict[UUID, Hit], list[Hit]]:
-    """Return the hits that say something, the antecedents of these by their ids, and the hits that say nothing."""
-    names = {word for hit in hits for word in (hit.speaker or "").casefold().split()}
-    before: dict[tuple[UUID | None, int | None], Message] = {
-        (one.conversation_id, one.seq + 1): one for one in said_before
-    }
-    short = [hit for hit in hits if hit.tier == Tier.MESSAGES and hit.start == 0 and len(hit.text) <= LONGEST_PIECE]
-    antecedents = {
-        hit.id: antecedent
-        for hit in short
-        if (message := before.get((hit.conversation_id, hit.seq)))
-        and (antecedent := find_antecedent(hit, message, names))
-    }
-    if resolved.visibility.is_active and antecedents:
-        visible = {hit.id for hit in resolved.visibility.hits(tx, [*antecedents.values()])}
-        antecedents = {id: antecedent for id, antecedent in antecedents.items() if antecedent.id in visible}
-    answering = {id for id, antecedent in antecedents.items() if is_question(antecedent.text)}
-    empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
-    return [hit for hit in hits if hit not in empty], antecedents, empty
-
-
-def _offer(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:
+def _until_enough_are_long(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:
     """Yield candidates until so many are long enough to say something alone: the others may all be left out."""
     for candidate in candidates:
         yield candidate
@@ -244,8 +257,8 @@ def _ranked_lower(
 
     How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
     """
-    if len(facts) > FACTS:
-        note = f"all but the best {FACTS}: they score less than {facts[FACTS - 1].score:.2f}"
+    if len(facts) > MOST_FACTS:
+        note = f"all but the best {MOST_FACTS}: they score less than {facts[MOST_FACTS - 1].score:.2f}"
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.version.chunks if history.version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:
@@ -261,7 +274,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
     return ("facts", "fact") if tier == Tier.FACTS else ("hits", str(tier))
 
 
-def _left_out(hit: Hit, reason: Reason) -> Decision:
+def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
 

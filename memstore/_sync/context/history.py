@@ -29,17 +29,18 @@ A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that 
 STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
-OVERHEAD = 4  # tokens that a message costs besides its content, at least
+MESSAGE_OVERHEAD = 4  # tokens that a message costs besides its content, at least
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
     """The visible part of a conversation since it was last cleared, as far back as a context may reach: `begin`.
 
-    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
-    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
-    cleared. `standing` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
-    and `facts` are read for strategies only.
+    `question` is the message that asks, where one does, and among the `turns`, which are in order; `unpaired` are
+    results of tools without their call, and calls without their results. The messages read have so many `tokens`, seen
+    or not. `outlines` are of its summaries; `earlier` are the summaries of what was cleared. `standing` are facts that
+    are in whatever is asked; `version` is that of what can be recalled. `summaries` and `facts` are read for strategies
+    only.
     """
 
     question: Message | None
@@ -89,7 +90,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
-    page, every, ranked, version = tx.first[-4:]
+    page, every, ranked, version = tx.first[-4:]  # of `reads_of_history`, in its order
     if resolved.strategies:
         page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
@@ -175,7 +176,7 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
     tokens = 0
     while page:
         read += page
-        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
+        tokens += sum(one.tokens + MESSAGE_OVERHEAD for one in page if visibility.may_see(one))
         enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
         if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break

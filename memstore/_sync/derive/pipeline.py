@@ -190,7 +190,7 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
                     while works and not run.stop_requested.is_set():
                         with database.user_transaction(user) as tx:
                             work, *works = watermarks.in_order(tx, works)
-                        works[:0] = _advance(database, deriver, [work], run)
+                        works[:0] = advance(database, deriver, [work], run)
                         is_away = False
                 except ModelUnavailable as error:
                     if is_away:
@@ -203,20 +203,23 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
         for _, sized in groupby(zip(page, sizes, strict=True), lambda pair: pair[1] // limit):
             group = [work for work, _ in sized]
             while group and not run.stop_requested.is_set():
-                group = _advance(database, deriver, group, run)
+                group = advance(database, deriver, group, run)
 
 
-def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:
-    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself."""
+def advance(database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState) -> list[PendingWork]:
+    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself.
+
+    Raises `SHARED_FAILURES`. A conversation in which anything else goes wrong is recorded as failed, and left out.
+    """
     try:
         # Messages added meanwhile are for the next run: otherwise a run would go on for as long as somebody talks.
-        return [rest for rest, _ in run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
+        return [rest for rest in run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
     except SHARED_FAILURES:
         raise
     except Exception as error:  # one conversation that cannot be derived must not hold up the others
         if len(group) > 1:
-            return [left for work in group for left in _advance(database, deriver, [work], run)]
-        record_failure(database, group[0], read_recipe(deriver), error, run)
+            return [left for work in group for left in advance(database, deriver, [work], run)]
+        _record_failure(database, group[0], _read_recipe(deriver), error, run)
         return []
 
 
@@ -229,18 +232,15 @@ class Step(NamedTuple):
     state: Sequence[Any]
 
 
-def run_step(
-    database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState
-) -> list[tuple[PendingWork, int]]:
-    """Load, compute and save the next batch of each conversation of a group.
+def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState) -> list[PendingWork]:
+    """Load, compute and save the next batch of each conversation of a group; return where each is by now.
 
-    Returns what is left of each, and the number of the conversation's last message by now. A conversation that another
-    process derives at the same time is left out. If something of the user was erased meanwhile, or another embedder
-    became active, the conversation takes the step again.
+    A conversation that another process derives at the same time is left out. If something of the user was erased
+    meanwhile, or another embedder became active, the conversation takes the step again.
     """
     steps = [_load(database, deriver, work) for work in group]
-    recipe = read_recipe(deriver)
-    done: list[tuple[PendingWork, int]] = []
+    recipe = _read_recipe(deriver)
+    done: list[PendingWork] = []
     again: list[PendingWork] = []
     for step, result in zip(steps, _compute(database, steps), strict=True):
         work = step.work
@@ -253,7 +253,7 @@ def run_step(
                     tx.events.append(event)
                 # Last, since writers of messages wait for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
+                watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -264,7 +264,7 @@ def run_step(
                 again.append(rest)
             continue
         run.advance(work, result.to_seq, counts)
-        done.append((replace(work, done_seq=result.to_seq), last_seq))
+        done.append(replace(work, done_seq=result.to_seq))
     return [*done, *(run_step(database, deriver, again, run))] if again else done
 
 
@@ -299,7 +299,7 @@ def _compute_batches(database: Database, work: PendingWork, deriver: Deriver, ba
         raise lost.error from None
 
 
-def read_recipe(deriver: Deriver) -> str:
+def _read_recipe(deriver: Deriver) -> str:
     """Return the recipe of a deriver: a model's server may be asked for it, with no connection held."""
     return (lambda: deriver.producer.recipe)()
 
@@ -313,7 +313,7 @@ def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[A
                     llm_usage.keep(tx, session.usage, ())
 
 
-def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
+def _record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
     with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
@@ -336,7 +336,7 @@ def _iterate_users(database: Database, only: DeriveScope) -> Iterator[UUID]:
 
 
 def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
-    recipe = read_recipe(deriver)
+    recipe = _read_recipe(deriver)
     for user in _iterate_users(database, only):
         with database.user_transaction(user) as tx:
             works = watermarks.in_order(tx, deriver.stale_work(tx, recipe))
@@ -349,7 +349,7 @@ def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: 
             except SHARED_FAILURES:
                 raise
             except Exception as error:  # a conversation that cannot be rebuilt stays as it is, and the others go on
-                record_failure(database, work, recipe, error, run)
+                _record_failure(database, work, recipe, error, run)
 
 
 def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:

@@ -43,7 +43,7 @@ from memstore.export.schema import (
     UserLine,
     user_id,
 )
-from memstore.ingest.importers import ERASED, ImportProblem, ImportReport, size_of
+from memstore.ingest.importers import ERASED, ImportProblem, ImportReport
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
@@ -64,27 +64,26 @@ def restore(
     redactor: Redactor,
     counter: TokenCounter,
     only: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
     """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
-    but not for a stream. Raises `InvalidInput` for what is no export.
+    `dependencies` are loaded when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
+    what is no export.
     """
     running = _Restore(database, dependencies, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
-    size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
-    with open_export(source, running.count_bytes) as stream:
-        batches = batch_lines(read_lines(stream, name, max_message_bytes), report)
+    with open_export(source) as stream:
+        batches, done = batch_lines(read_lines(stream, name, max_message_bytes), report), 0
         while (batch := next(batches, None)) is not None:
             if only is None or batch[0].line.user == only:
                 running.take(batch)
             else:
                 report.ignored[OTHERS] += len(batch)
-            if progress is not None and size:
-                progress(min(running.read, size), size)
+            done += len(batch)
+            progress(done)
     running.end_user()
     if only is not None and running.user is None and not report.skipped:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
@@ -104,7 +103,6 @@ class _Restore:
     dependencies: Callable[[], Dependencies]
     builder: EntryBuilder
     report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
-    read: int = 0  # bytes, as they lie on disk
     user: str | None = None
     user_line: UserLine | None = None
     declared: UUID | None = None
@@ -115,9 +113,6 @@ class _Restore:
     def user_id(self) -> UUID:
         assert self.user is not None
         return user_id(self.user)
-
-    def count_bytes(self, size: int) -> None:
-        self.read += size
 
     def take(self, batch: list[LocatedLine]) -> None:
         """Store the new ones of some lines of one kind."""

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from memstore.ingest.importers import (
     ImportReport,
     Record,
     importer_for,
-    size_of,
 )
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.ingest.validation import TRUST, UNTRUSTED
@@ -46,66 +45,50 @@ class _Item:
 
 
 class _Batch(NamedTuple):
-    """Messages of one user, those of each conversation in order; with other items read up to here, and the bytes."""
+    """Messages of each user, those of each conversation in order; and the other items that were read up to here."""
 
-    items: list[_Item]
+    users: list[list[_Item]]
     others: list[ImportProblem | IgnoredContent]
-    read: int
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Reads a file into batches, in a thread of its own; it shares nothing with the code that stores them."""
+def _batches(found: Iterator[ImportItem], prepare: Callable[[Record], _Item | ImportProblem]) -> Iterator[_Batch]:
+    """Yield the messages of a file in batches. Read in a thread of its own: it shares nothing with what stores them."""
+    users: dict[UUID, list[_Item]] = {}
+    others: list[ImportProblem | IgnoredContent] = []
+    count = characters = 0
+    for one in found:
+        item = prepare(one) if isinstance(one, Record) else one
+        if not isinstance(item, _Item):
+            others.append(item)
+            continue
+        users.setdefault(item.row.user_id, []).append(item)
+        count, characters = count + 1, characters + sum(map(len, map(str, item.record.message.values())))
+        if count >= BATCH or characters >= BATCH_CHARACTERS:
+            yield _Batch(list(users.values()), others)
+            users, others, count, characters = {}, [], 0, 0
+    yield _Batch(list(users.values()), others)
 
-    user: str | None
-    max_bytes: int
-    redactor: Redactor
-    untrusted: bool
-    read: int = 0
-    others: list[ImportProblem | IgnoredContent] = field(default_factory=list)
 
-    def count_bytes(self, size: int) -> None:
-        self.read += size
-
-    def batches(self, found: Iterator[ImportItem]) -> Iterator[_Batch]:
-        """Yield the messages of each user together, as far as they are near each other; at the end the rest."""
-        held: dict[UUID, list[_Item]] = {}
-        count = characters = 0
-        for one in found:
-            item = self._prepare(one) if isinstance(one, Record) else one
-            if not isinstance(item, _Item):
-                self.others.append(item)
-                continue
-            held.setdefault(item.row.user_id, []).append(item)
-            count, characters = count + 1, characters + sum(map(len, map(str, item.record.message.values())))
-            if count >= BATCH or characters >= BATCH_CHARACTERS:
-                yield from map(self._batch, held.values())
-                held, count, characters = {}, 0, 0
-        yield from map(self._batch, held.values())
-        yield self._batch([])
-
-    def _batch(self, items: list[_Item]) -> _Batch:
-        others, self.others = self.others, []
-        return _Batch(items, others, self.read)
-
-    def _prepare(self, record: Record) -> _Item | ImportProblem:
-        user, redactor = record.user or self.user, self.redactor
-        title, channel, masked = record.title, record.channel, False
-        try:
-            if user is None:
-                raise InvalidInput("it names no user; give --user")
-            if redactor.detectors:
-                redactor.reject_secret_names(user=user, conversation=record.conversation)
-                title, channel = redactor.redact(title), redactor.redact(channel)
-            conversation = ConversationRef(user, record.conversation, title, channel)
-            row = build_row(record.message, conversation, self.max_bytes)
-            if self.untrusted:
-                vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
-            if redactor.detectors:
-                masked = redactor.redact_message(row)
-            return _Item(record, conversation, row, masked)
-        except InvalidInput as error:
-            return ImportProblem(record.where, str(error))
+def _prepare(
+    record: Record, *, user: str | None, max_bytes: int, redactor: Redactor, untrusted: bool
+) -> _Item | ImportProblem:
+    """Return a message as the row it becomes, or why it becomes none; `user` has those of which the file names none."""
+    user, title, channel, masked = record.user or user, record.title, record.channel, False
+    try:
+        if user is None:
+            raise InvalidInput("it names no user; give --user")
+        if redactor.detectors:
+            redactor.reject_secret_names(user=user, conversation=record.conversation)
+            title, channel = redactor.redact(title), redactor.redact(channel)
+        conversation = ConversationRef(user, record.conversation, title, channel)
+        row = build_row(record.message, conversation, max_bytes)
+        if untrusted:
+            vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
+        if redactor.detectors:
+            masked = redactor.redact_message(row)
+        return _Item(record, conversation, row, masked)
+    except InvalidInput as error:
+        return ImportProblem(record.where, str(error))
 
 
 def import_file(
@@ -118,28 +101,28 @@ def import_file(
     user: str | None = None,
     format: str = "auto",
     untrusted: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> ImportReport:
     """Store the messages of a file; those without a user in the file are given to `user`.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
-    No fact rests on `untrusted` messages alone. `progress` is called with the bytes read so far and those of the file.
-    While a batch is stored, the next is read.
+    No fact rests on `untrusted` messages alone. `progress` is called with the messages so far. While a batch is stored,
+    the next is read.
     """
     importer = importer_for(path, format)
     report = ImportReport(importer.name)
-    reader = _Reader(user, settings.max_message_bytes, redactor_for(settings), untrusted)
-    batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
-    size = size_of(path)
+    redactor = redactor_for(settings)
+    max_bytes = settings.max_message_bytes
+    prepare = partial(_prepare, user=user, max_bytes=max_bytes, redactor=redactor, untrusted=untrusted)
+    batches = _batches(importer(path, options).read(), prepare)
+    done = 0
     next_batch = partial(next, batches, None)
     batch = next_batch()
     while batch is not None:
         following, _ = run_both_threads(next_batch, partial(_store, database, counter, batch, report))
-        if progress is not None:
-            progress(min(batch.read, size), size)
+        done += sum(map(len, batch.users))
+        progress(done)
         batch = following
-    if progress is not None:
-        progress(size, size)
     return report
 
 
@@ -149,19 +132,20 @@ def _store(database: Database, counter: TokenCounter, batch: _Batch, report: Imp
             report.add_problem(one)
         else:
             report.ignored[one.what] += one.count
-    if not batch.items:
-        return
-    rows = [item.row for item in batch.items]
-    conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
+    for items in batch.users:
+        _store_user(database, counter, items, report)
+
+
+def _store_user(database: Database, counter: TokenCounter, items: Sequence[_Item], report: ImportReport) -> None:
+    rows = [item.row for item in items]
+    conversations = {item.conversation.id: item.conversation for item in reversed(items)}
     result = store_new(database, counter, conversations, rows, imported=True)
     for number, known in result.conflicts.items():
         report.add_problem(
-            ImportProblem(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays.")
+            ImportProblem(items[number].record.where, f"{describe_conflict(known)} What is stored stays.")
         )
     taken = [
-        item
-        for number, item in enumerate(batch.items)
-        if number not in result.conflicts and item.row.id not in result.erased
+        item for number, item in enumerate(items) if number not in result.conflicts and item.row.id not in result.erased
     ]
     if erased := len(rows) - len(result.conflicts) - len(taken):
         report.ignored[ERASED] += erased

@@ -258,7 +258,7 @@ def search_indexes(
     size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
         size, length = chunks.corpus_as_of(tx, filters.as_of)
-    matches = postings.matches(tx, list(query.terms.values()), version.posted, filters.as_of)
+    matches = postings.matches(tx, list(query.terms.values()), version.posted_up_to, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
     numbers = _filter_numbers(tx, filters, best_by_words(matches, corpus), count)

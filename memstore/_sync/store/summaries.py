@@ -18,7 +18,7 @@ LATEST = 2**62  # no message has this number
 
 
 class Outline(NamedTuple):
-    """Where a summary stands and how long it is: of a long conversation the texts have a megabyte."""
+    """A summary without its text: of a long conversation the texts have a megabyte."""
 
     id: UUID
     level: int

@@ -1,41 +1,23 @@
-"""Whether what a chat model says is grounded in the messages that it cites. Pure.
+"""Whether what a chat model says is grounded in the messages that it quotes. Pure.
 
-A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for slips of copying:
-quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the message.
-Then the sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
+A sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import NamedTuple
-from unicodedata import category
 
 from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
 from memstore.derive.facts.normalization import NOT, STEM, content_words, is_denied, plain, protects
+from memstore.derive.facts.quotes import MARKS, Span, tokens
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language, language_of
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
 from memstore.text import word_set
-
-MIN_QUOTE_LIKENESS = 0.9  # of the letters of a quote, where it was not copied to the letter
-MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for
-LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
-MOST_COMPARED = 50  # places that are compared letter by letter
-MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
-
-_APOSTROPHES = "'’ʼ`´"
-_TOKEN = re.compile(
-    rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",  # 4,500 · p.m. · don't
-)
-_MARKS = re.compile(rf"[{_APOSTROPHES}.,:]")
-_ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
-_SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
 
 _FIRST = word_set(
     "i i'm i've i'd i'll my me mine myself we we're we've our us ich mein meine meinen meinem meiner mir mich wir unser"
@@ -58,6 +40,12 @@ _ENDING = re.compile(
     r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
+    re.IGNORECASE,
+)
+# Words by which somebody says that something has changed.
+_CHANGE = re.compile(
+    r"\b(?:(?:now|nun|jetzt)\b|instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen|mittlerweile"
+    r"|gewechselt|umgestiegen|maintenant|désormais|à la place|changé|ahora|en (?:vez|lugar) de|cambi[éa])",
     re.IGNORECASE,
 )
 _HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
@@ -91,133 +79,12 @@ _COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|
 _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
 
 
-class Token(NamedTuple):
-    """A word of a text in the form in which quotes are compared, and its place."""
-
-    key: str
-    start: int
-    stop: int
-
-
-class Span(NamedTuple):
-    """The characters `start` to `stop` of a passage."""
-
-    passage: Passage
-    start: int
-    stop: int
-
-    @property
-    def text(self) -> str:
-        """The words as they were said."""
-        return self.passage.text[self.start : self.stop]
-
-
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """A doubt about a fact: if it `is_refused` it is not stored, else it waits to be confirmed."""
 
     why: str
     is_refused: bool = False
-
-
-# -- quotes
-
-
-def find_source(shown: Sequence[Passage], number: int, quote: str) -> Span | None:
-    """Return where a quote stands: in the message of this number, or else in the nearest other one."""
-    place = number - 1
-    own = find_quote(shown[place].text, quote, shown[place].speaker) if 0 <= place < len(shown) else None
-    if own is not None:
-        return Span(shown[place], *own)
-    if sum(1 for _ in _tokens(quote)) < MIN_WORDS:
-        return None
-    for _, passage in sorted(enumerate(shown), key=lambda other: abs(other[0] - place)):
-        if (found := find_quote(passage.text, quote, passage.speaker)) is not None:
-            return Span(passage, *found)
-    return None
-
-
-def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | None:
-    """Return where a text has these words, in characters, or None.
-
-    The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
-    do. One that was not copied to the letter must agree in its numbers and denials.
-    """
-    if len(quote) > MAX_QUOTE_LENGTH or not any(
-        each.isalnum() or category(each) == "So" for each in quote
-    ):  # a word or an emoji
-        return None
-    for found in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
-        start, stop = found.span()
-        if not (_is_joined(text[start - 1 : start + 1] if start else "") or _is_joined(text[stop - 1 : stop + 1])):
-            return start, stop
-    words = list(_tokens(text))
-    named = _SPEAKER.match(quote)
-    if named and named[1].casefold() in (speaker.casefold(), "user", "the user"):
-        quote = quote[named.end() :]
-    wanted = [token.key for token in _tokens(quote)]
-    if not wanted:
-        return None
-    parts = [[token.key for token in _tokens(part)] for part in _ELLIPSIS.split(quote)]
-    return _find_words(words, [wanted]) or _find_words(words, parts) or _find_nearly(words, wanted)
-
-
-def _is_joined(pair: str) -> bool:
-    return len(pair) == 2 and all(each.isdigit() or each.lower() != each.upper() for each in pair)
-
-
-def _tokens(text: str) -> Iterator[Token]:
-    for found in _TOKEN.finditer(text):
-        word = found[0]
-        if word[0].isdigit() or word.lower() != word.upper():
-            yield Token(_MARKS.sub("", word).casefold(), *found.span())
-        else:  # a script without capitals, which hardly parts its words
-            for place, character in enumerate(word, found.start()):
-                yield Token(character, place, place + 1)
-
-
-def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple[int, int] | None:
-    """Return where all the parts stand, one after the other."""
-    keys, place, first = [token.key for token in words], 0, None
-    for part in filter(None, parts):
-        size = len(part)
-        places = range(place, len(keys) - size + 1)
-        found = next((at for at in places if keys[at] == part[0] and keys[at : at + size] == part), None)
-        if found is None:
-            return None
-        first, place = found if first is None else first, found + size
-    return None if first is None else (words[first].start, words[place - 1].stop)
-
-
-def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
-    if len(wanted) < MIN_WORDS or sum(map(len, wanted)) > LONGEST_ALIKE:
-        return None
-    left = MOST_COMPARED
-    matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
-    fixed = _exact_parts(wanted)
-    best, place = MIN_QUOTE_LIKENESS, None
-    for size in range(len(wanted) - 1, len(wanted) + 2):
-        for at in range(len(words) - size + 1):
-            window = words[at : at + size]
-            matcher.set_seq1(" ".join(token.key for token in window))
-            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
-                continue
-            if (left := left - 1) < 0:
-                return place
-            if (ratio := matcher.ratio()) < best:
-                continue
-            if _exact_parts([token.key for token in window]) == fixed and (ratio > best or place is None):
-                best, place = ratio, (window[0].start, window[-1].stop)
-    return place
-
-
-def _exact_parts(keys: Sequence[str]) -> list[str]:
-    """Return the parts that no typing error explains: numbers, and how often something is denied."""
-    denied = sum(is_denied(key) or key.endswith("nt") for key in keys)
-    return [*(key for key in keys if key[0].isdigit()), f"denied {denied}"]
-
-
-# -- sentences
 
 
 def find_doubt(
@@ -239,7 +106,7 @@ def find_doubt(
     value that is a name, `replaced` the text of known facts that the fact ends. One that `guards` somebody does not
     wait for a name that is only written out, "Penicillin" for "PCN".
     """
-    first = next(_tokens(text), None)
+    first = next(tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
     if opening in _PRONOUNS and not text.casefold().startswith(subject.casefold()):
         return Doubt("its text begins with a pronoun", is_refused=True)
@@ -280,7 +147,7 @@ def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool
 
 
 def _numbers(text: str) -> set[str]:
-    keys = [token.key for token in _tokens(text)]
+    keys = [token.key for token in tokens(text)]
     found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
     for value, following in pairwise(values):  # twenty-five, two hundred
@@ -302,7 +169,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     """Return a number that nobody has said; hours may be counted to 12 or to 24."""
     for found in re.finditer(r"\d+(?:[.,:]\d+)*", text):
         number, rest = found[0], text[found.end() : found.end() + 5]
-        key = _MARKS.sub("", number).lstrip("0") or "0"
+        key = MARKS.sub("", number).lstrip("0") or "0"
         time = re.fullmatch(r"(\d{1,2})[:.](\d\d)", number)
         hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key[:3]), "")
         is_hour = hours <= 24 and (time or re.match(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", rest, re.IGNORECASE))
@@ -342,12 +209,10 @@ _YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor 
 
 def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
-    own = {token.key for token in _tokens(subject)}
-    said = {plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}
+    own = {token.key for token in tokens(subject)}
+    said = {plain(word) for word in content_words(quote)} | {token.key for token in tokens(quote)}
     words = {plain(word) for word in content_words(text) if word.casefold() not in own}
-    characters = [
-        token.key for token in _tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()
-    ]
+    characters = [token.key for token in tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()]
     if sum(character in said for character in characters) > 1:
         return True
     return any(_is_akin(word, other) for word in words for other in said)
@@ -367,13 +232,14 @@ def may_end(
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
+    Where the fact has no slot, that something has changed, in the words of who says it, is as good as a denial.
     A fact that protects somebody ends by two of these, by words and a denial only of the `basis`, not the model alone.
     `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other facts end by the
     words of `more` as well: the value, and what else ends.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    is_ended, guards = _is_negative(text), protects(known)
+    is_ended, guards = _is_negative(text), protects(known.type, known.attribute)
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
@@ -381,21 +247,40 @@ def may_end(
     is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
-    idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
+    idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
     is_named = any(_is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
+    is_changed = old in _UNTOLD and says_change(spans)
     if guards:
-        return is_same + is_named + (is_ended and _is_negative(basis)) > 1
-    return is_same or is_named or (is_ended and old in _UNTOLD)
+        return is_same + is_named + (is_changed or (is_ended and _is_negative(basis))) > 1
+    return is_same or is_named or is_changed or (is_ended and old in _UNTOLD)
+
+
+def is_taken_over(known: FactColumns, text: str, spans: Sequence[Span]) -> bool:
+    """Whether a statement says of another subject what a fact says, and whoever says it that this has changed.
+
+    "Tobias waters the plants" ends "Mrs Petrakis waters the plants", where somebody says that he does it now.
+    """
+    words = {*content_words(known.text)} - {*content_words(known.subject)} - _IDLE_WORDS
+    shared = words & {*content_words(text)}
+    return len(shared) > 1 and 2 * len(shared) >= len(words) and says_change(spans)
+
+
+def says_change(spans: Sequence[Span]) -> bool:
+    """Whether quotes say that something has changed."""
+    return any(_CHANGE.search(span.text) for span in spans)
 
 
 _UNTOLD = ("", "other")
 _VAGUE = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")  # attributes of all sorts of things
-_IDLE = content_words(
-    "take taken eat eaten drink want must should need use make none user"
-    " nimmt nehme isst esse trinkt möchte muss braucht prend mange boit veut toma come bebe quiere"
-)
+_IDLE_WORDS = {
+    NOT,
+    *content_words(
+        "take taken eat eaten drink want must should need use make none user"
+        " nimmt nehme isst esse trinkt möchte muss braucht prend mange boit veut toma come bebe quiere"
+    ),
+}
 
 
 def _is_akin(word: str, other: str) -> bool:
@@ -405,7 +290,7 @@ def _is_akin(word: str, other: str) -> bool:
 
 def _denies(quote: str, text: str, subject: str) -> bool:
     """Whether a clause of the quote denies what the text says in its words."""
-    own = {token.key for token in _tokens(subject)}
+    own = {token.key for token in tokens(subject)}
     said = {word for word in content_words(text) if word not in own}
     for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
@@ -421,7 +306,7 @@ def _denies(quote: str, text: str, subject: str) -> bool:
 
 def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
     """Whether a quote is about somebody else: another speaker, or another person."""
-    words = [token.key for token in _tokens(span.text)]
+    words = [token.key for token in tokens(span.text)]
     speaker, about = span.passage.speaker.casefold(), subject.casefold()
     speaks_of_self = any(word in _FIRST_KEYS for word in words)
     if about != speaker:
@@ -439,8 +324,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     return not (speaks_of_self or of_theirs) and any(word in _THIRD_KEYS for word in words[:2])
 
 
-_FIRST_KEYS = frozenset(_MARKS.sub("", word) for word in _FIRST)
-_THIRD_KEYS = frozenset(_MARKS.sub("", word) for word in _THIRD)
+_FIRST_KEYS = frozenset(MARKS.sub("", word) for word in _FIRST)
+_THIRD_KEYS = frozenset(MARKS.sub("", word) for word in _THIRD)
 _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,

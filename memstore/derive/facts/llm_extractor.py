@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
@@ -33,9 +32,10 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import Span, find_basis, find_doubt, find_source, is_repeated, may_end, shares_word
+from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import GUARDS, is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.quotes import Span, find_source
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
     UNTRUSTED,
@@ -46,7 +46,7 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
+from memstore.derive.llm import LLMRequest, LLMSession, NotBlank, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of, slot_types
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
@@ -67,12 +67,6 @@ SHOWN = 300  # characters of a known fact, and of a message before
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
-def _not_blank(text: str) -> str:
-    if not _tidy(text):
-        raise ValueError("it is blank")
-    return text
-
-
 class _Quote(BaseModel):
     message: int
     quote: str
@@ -86,9 +80,9 @@ class _Fact(BaseModel):
     """A fact as the model writes it: first the words, then the columns that follow from them."""
 
     sources: list[_Quote]
-    text: Annotated[str, AfterValidator(_not_blank)]
+    text: NotBlank
     type: FactType
-    subject: Annotated[str, AfterValidator(_not_blank)]
+    subject: NotBlank
     attribute: str | None = None
     value: str | None = None
     valid_from: str | None = None
@@ -247,10 +241,12 @@ class Inquiry:
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = _attribute(fact), _tidy(fact.value or "") or None
             name = (value or "") if attribute in NAMED else ""
-            replaced = " ".join(one.fact.text for one in named if one and not protects(one.fact))
+            replaced = " ".join(
+                one.fact.text for one in named if one and not protects(one.fact.type, one.fact.attribute)
+            )
             has_slot = bool(fact.attribute or fact.ends)
             compared = fact.text, subject, spans, talk, background, self.trusted
-            guards = fact.type == "constraint" or (attribute or "").partition("/")[0] in GUARDS
+            guards = protects(fact.type, attribute)
             doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced, guards=guards)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
@@ -289,11 +285,13 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):
             known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-            is_common = known.subject == draft.subject and is_thing(known.subject) and not protects(known)
+            is_common = (
+                known.subject == draft.subject and is_thing(known.subject) and not protects(known.type, known.attribute)
+            )
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
                 continue
-            is_meant = may_mean(known.subject, draft.subject, draft.text)
+            is_meant = may_mean(known.subject, draft.subject, draft.text) or is_taken_over(known, draft.text, own)
             if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
                 more = f"{more} {known.text}"
                 yield one.fact.id

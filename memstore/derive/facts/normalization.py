@@ -170,13 +170,13 @@ def _as_spoken(text: str, subject: str) -> str:
     return PLACEHOLDER_NAME + rest if rest[:1] == " " else text
 
 
-GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
+_GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 
 
-def protects(fact: FactColumns) -> bool:
-    """Return whether a fact protects somebody, so that it does harm where it ends by mistake.
+def protects(type: str, attribute: str | None) -> bool:
+    """Return whether a fact protects somebody, so that it does harm where it is lost or ends by mistake.
 
     A preference does not, such as "eats meat every day".
     """
-    root = (fact.attribute or "").removeprefix(FORMER).partition("/")[0]
-    return fact.type == "constraint" or (root in GUARDS and (root, fact.type) != ("diet", "preference"))
+    root = (attribute or "").removeprefix(FORMER).partition("/")[0]
+    return type == "constraint" or (root in _GUARDS and (root, type) != ("diet", "preference"))

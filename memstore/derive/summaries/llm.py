@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import BaseModel
 
 from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import (
     LLMRequest,
     LLMSession,
+    NotBlank,
     Passage,
     load_prompt,
     make_chat,
@@ -84,14 +84,8 @@ def make_request(segment: Segment, recipe: str) -> LLMRequest:
     return LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
 
 
-def _check_not_blank(text: str) -> str:
-    if not (words := text.replace("\0", " ").strip()):  # Postgres cannot keep NUL
-        raise ValueError("it is blank")
-    return words
-
-
 class _Summary(BaseModel):
-    summary: Annotated[str, AfterValidator(_check_not_blank)]
+    summary: NotBlank
 
 
 def passages_of_summaries(summaries: Sequence[Summary]) -> list[Passage]:

@@ -25,7 +25,7 @@ from .base import (
 from .chatgpt import ChatGPT
 from .claude import Claude
 from .coding_agents import ClaudeCode, Codex
-from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable, size_of as size_of
+from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain

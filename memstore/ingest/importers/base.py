@@ -25,7 +25,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import ONE_FILE, ImportProblem, OnRead, OpenFile, first_head, numbered_values, printable, read_files
+from .files import ONE_FILE, ImportProblem, OpenFile, first_head, numbered_values, printable, read_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
@@ -46,7 +46,7 @@ class OptionMissing(InvalidInput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """Options for what a file does not say itself, and a callback for progress; each format uses some of them.
+    """Options for what a file does not say itself; each format uses some of them.
 
     `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
     `date_order` is how days are written.
@@ -55,7 +55,6 @@ class ImportOptions:
     me: str | None = None
     timezone: tzinfo | None = None
     date_order: DateOrder | None = None
-    on_read: OnRead = lambda _: None
 
 
 DEFAULTS = ImportOptions()
@@ -133,7 +132,7 @@ class Importer:
 
         Raises `InvalidInput` only for a file that cannot be opened, `OptionMissing` where an option is needed.
         """
-        return read_files(self.path, self.files, self.options.on_read, self.read_file, self.advice)
+        return read_files(self.path, self.files, self.read_file, self.advice)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one open file holds."""
@@ -160,9 +159,9 @@ class Importer:
         inherited_time: datetime | None = None,
         **of_conversation: str | None,
     ) -> Iterator[ImportItem]:
-        """Yield records with their own time, or one inherited from the message before; report damage.
+        """Yield records of messages of the same time: `own_time`, or one inherited from the message before them.
 
-        Metadata mark inherited times.
+        Metadata mark inherited times. Damage is reported.
         """
         for one in self.report_damage(messages, where):
             if isinstance(one, dict):

@@ -19,16 +19,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from memstore.errors import InvalidInput
 from memstore.text import is_deep, read_json
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
 T = TypeVar("T")
-OnRead = Callable[[int], None]  # called with how many bytes were read since, as they lie on disk
 
 HEAD_BYTES = 64 * 1024
 CHUNK = 256 * 1024
@@ -67,23 +63,6 @@ def printable(text: str, longest: int = 60) -> str:
 # --- files
 
 
-class _CountingFile(io.FileIO):
-    def __init__(self, path: Path, on_read: OnRead) -> None:
-        super().__init__(path)
-        self._on_read = on_read
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        size = super().readinto(buffer) or 0
-        self._on_read(size)
-        return size
-
-
-def size_of(path: Path) -> int:
-    """Return how many bytes a file, or all files of a folder, have on disk."""
-    files = _files_below(path) if path.is_dir() else [path]
-    return sum(file.stat().st_size for file in files)
-
-
 def check_file(path: Path) -> None:
     """Raise `InvalidInput` unless the path is a file or a folder that can be read."""
     with suppress(OSError):  # such as for a name that is too long
@@ -93,9 +72,9 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def open_file(path: Path, on_read: OnRead = lambda _: None) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
-    with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
+    with io.BufferedReader(io.FileIO(path), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
             yield raw
             return
@@ -132,7 +111,7 @@ class OpenFile:
 
 
 def read_files(
-    path: Path, wanted: re.Pattern[str], on_read: OnRead, read: Callable[[OpenFile], Iterable[T]], advice: str
+    path: Path, wanted: re.Pattern[str], read: Callable[[OpenFile], Iterable[T]], advice: str
 ) -> Iterator[T | ImportProblem]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
@@ -140,7 +119,7 @@ def read_files(
     """
     where = ""
     try:
-        for name, where, open_one in _files(path, wanted, on_read):
+        for name, where, open_one in _files(path, wanted):
             try:
                 with open_one() as stream:
                     yield from read(OpenFile(name, where, stream))
@@ -157,7 +136,7 @@ def read_files(
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     """Return the first bytes of the first wanted file, without its BOM; b"" without one, or if it is broken."""
     with suppress(*READ_ERRORS):
-        for _, _, open_one in _files(path, wanted, lambda _: None):
+        for _, _, open_one in _files(path, wanted):
             with open_one() as stream:
                 return _read_up_to(stream, HEAD_BYTES).removeprefix(BOM).lstrip()
     return b""
@@ -166,26 +145,26 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _files(path, _ANY, lambda _: None)]
+        return [name for name, _, _ in _files(path, _ANY)]
     return []
 
 
 def _files(
-    path: Path, wanted: re.Pattern[str], on_read: OnRead
+    path: Path, wanted: re.Pattern[str]
 ) -> Iterator[tuple[str, str, Callable[[], AbstractContextManager[io.BufferedIOBase]]]]:
     """Yield the name in the zip or folder, the name to report, and how to open it."""
     if path.is_dir():
         for file in _files_below(path):
             name = file.relative_to(path).as_posix()
             if wanted.fullmatch(name):
-                yield name, f"{printable(path.name)}, {printable(name, 120)}", partial(open_file, file, on_read)
+                yield name, f"{printable(path.name)}, {printable(name, 120)}", partial(open_file, file)
     elif is_zip(path):
-        with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw, zipfile.ZipFile(raw) as archive:
+        with zipfile.ZipFile(path) as archive:
             for name in sorted(archive.namelist()):
                 if wanted.fullmatch(name) and not _HIDDEN.fullmatch(name):
                     yield name, f"{printable(path.name)}, {printable(name)}", partial(_open_member, archive, name)
     else:
-        yield path.name, printable(path.name), partial(open_file, path, on_read)
+        yield path.name, printable(path.name), partial(open_file, path)
 
 
 def _files_below(path: Path) -> list[Path]:

@@ -58,13 +58,13 @@ class Slack(Importer):
 
     def read(self) -> Iterator[ImportItem]:
         """Yield the messages of each channel, in the order of time."""
-        names, on_read = list_names(self.path), self.options.on_read
+        names = list_names(self.path)
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
                 read = partial(self.read_values, convert=convert)
-                yield from read_files(self.path, files, on_read, read, self.advice)
+                yield from read_files(self.path, files, read, self.advice)
         self._me = None if self.options.me is None else self._find_person(self.options.me)
-        yield from read_files(self.path, _DAY, on_read, self.read_file, self.advice)
+        yield from read_files(self.path, _DAY, self.read_file, self.advice)
 
     def _add_person(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         profile = value.get("profile") or {}

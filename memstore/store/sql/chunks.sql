@@ -29,7 +29,8 @@ WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 -- To give vectors to stored chunks writes the model's row anew. A server that was restored from a backup
 -- counts its transactions from there again, and has been started since.
 SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
-                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length, u.posted,
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length,
+       u.posted AS posted_up_to,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
         FROM embedding_models m WHERE m.user_id = %(user_id)s) AS embedders
 FROM users u

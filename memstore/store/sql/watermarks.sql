@@ -30,7 +30,6 @@ SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
     closes_at = %(closes_at)s
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
-RETURNING last_seq
 
 -- ending --
 -- Users with a session that is over, by the clock or as another conversation begins, and waits for its summary.
