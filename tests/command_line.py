@@ -2,9 +2,13 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,3 +44,58 @@ def script(*args: str, **settings: str) -> Ended:
     env = environment(**variables(settings))
     ran = subprocess.run([SCRIPT, *args], env=env, capture_output=True, text=True, timeout=120)
     return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+class Terminal:
+    """What a person sees of a process on a terminal, where stdout and stderr are one, and what they type."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+        self.process = process
+        self._end = end
+        self._seen = b""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        try:
+            while more := os.read(self._end, 65536):
+                self._seen += more
+        except OSError:  # what Linux gives when the other end is closed
+            pass
+
+    @property
+    def shown(self) -> str:
+        return self._seen.decode().replace("\r\n", "\n")
+
+    def type(self, text: str) -> None:
+        os.write(self._end, text.encode())
+
+    def expect(self, text: str, times: int = 1) -> None:
+        until = time.monotonic() + 30
+        while self.shown.count(text) < times:
+            assert time.monotonic() < until, self.shown
+            time.sleep(0.02)
+
+    def ended(self) -> int:
+        code = self.process.wait(timeout=30)
+        self._reader.join(5)
+        return code
+
+
+@contextmanager
+def terminal(*args: str, **more: str) -> Iterator[Terminal]:
+    """Run the script on a terminal of 100 columns."""
+    import fcntl
+    import pty
+    import termios
+
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    env = {name: value for name, value in environment(**more).items() if name != "COLUMNS"}
+    with subprocess.Popen([SCRIPT, *args], env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        try:
+            yield Terminal(process, ours)
+        finally:
+            process.kill()
+    os.close(ours)

@@ -290,14 +290,6 @@ def ends_in_the_stream(handler: Handler) -> None:
     handler.end_stream()
 
 
-def hangs_in_the_stream(handler: Handler) -> None:
-    handler.server.closing.wait(60)
-
-
-def resets_in_the_stream(handler: Handler) -> None:
-    handler.reset()
-
-
 def raw(payload: bytes, code: int = 200, **headers: str) -> Behaviour:
     return lambda handler: handler.send(code, payload, headers)
 
@@ -306,7 +298,8 @@ def status(code: int, error: str, **headers: str) -> Behaviour:
     return raw(json.dumps({"error": error}).encode(), code, **{k.replace("_", "-"): v for k, v in headers.items()})
 
 
-def hangs_before_headers(handler: Handler) -> None:
+def hangs(handler: Handler) -> None:
+    """Send nothing more, before the headers or within a stream."""
     handler.server.closing.wait(60)
 
 
@@ -338,7 +331,8 @@ def streams_for_ever(word: str) -> Behaviour:
     return behave
 
 
-def resets_before_headers(handler: Handler) -> None:
+def resets(handler: Handler) -> None:
+    """Break off, before the headers or within a stream."""
     handler.reset()
 
 

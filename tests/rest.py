@@ -1,9 +1,13 @@
-"""Servers for tests: in this process with no socket, and on a free port of this machine."""
+"""Servers for tests: in this process with no socket or on a free port, and as a process of their own."""
 
 import asyncio
+import json
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,6 +15,7 @@ import httpx
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.server.http.app import GracefulServer, create_app, uvicorn_config
+from tests.command_line import environment, variables
 
 HASHING = {"embedder": "hashing:256"}
 PROBLEM = "application/problem+json"
@@ -59,3 +64,22 @@ async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tupl
         finally:
             server.stop()
             await task
+
+
+@contextmanager
+def served(url: str, folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a server as a process of its own; give it, and where it answers. Its log is a file of the folder."""
+    command = [sys.executable, "-m", "memstore", "-v", "serve", "--port", "0", "--json", "-d", url]
+    with (folder / "server.log").open("w") as log:
+        process = subprocess.Popen(
+            command, env=environment(**variables(settings)), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+    try:
+        assert process.stdout is not None
+        said = ""
+        while not said.endswith("}\n") and (line := process.stdout.readline()):
+            said += line
+        yield process, json.loads(said)["url"]
+    finally:
+        process.kill()
+        process.communicate()

@@ -118,9 +118,8 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     That it ends with a question is a term as well.
     """
     keyed = blake2b(digest_size=8, key=user_id.bytes)
-    frequencies: Counter[int] = Counter()
-    for term, count in terms(text).items():
-        frequencies[_hash(term, keyed)] += count
+    # Two terms of one hash of 64 bits do not come up in a text; if they did, one's frequency would do for both.
+    frequencies = {_hash(term, keyed): count for term, count in terms(text).items()}
     if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
         frequencies[_hash(QUESTION_TERM, keyed)] = 1
     hashes = sorted(frequencies)

@@ -1,6 +1,5 @@
 """The command line as people and programs use it. What needs a process of its own runs the installed script."""
 
-import os
 import re
 import signal
 import subprocess
@@ -9,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -16,8 +16,9 @@ import pytest
 
 import memstore
 from memstore.store import migrations
-from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
+from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script, terminal
 from tests.conftest import with_database
+from tests.integration.conftest import as_role
 
 CLI_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
@@ -234,27 +235,10 @@ def test_a_terminal_is_shown_colours_and_progress_and_nothing_that_was_stored_is
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", imported)
 
 
-def on_terminal(*args: str, wide: int = 100, **more: str) -> str:
-    """Run the script on a terminal, and give what it shows; stdout and stderr are one there."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, wide, 0, 0))
-    env = environment(TERM="xterm-256color", **more)
-    del env["COLUMNS"]
-    with subprocess.Popen([SCRIPT, *args], env=env, stdin=theirs, stdout=theirs, stderr=theirs):
-        os.close(theirs)
-        shown = b""
-        try:
-            while more_shown := os.read(ours, 65536):
-                shown += more_shown
-        except OSError:  # what Linux gives when the other end is closed
-            pass
-        os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+def on_terminal(*args: str, **more: str) -> str:
+    with terminal(*args, TERM="xterm-256color", **more) as person:
+        person.ended()
+    return person.shown
 
 
 # What goes wrong
@@ -340,7 +324,7 @@ def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
     helped = imported("--help")
     assert "typer" in helped
     heavy = {"torch", "sentence_transformers", "numpy", "sqlalchemy", "sqlmodel", "psycopg", "alembic", "tiktoken"}
-    assert not helped & (heavy | {"pydantic", "asyncio", "rich.progress"})
+    assert not helped & (heavy | {"onnxruntime", "tokenizers", "pydantic", "asyncio", "rich.progress"})
     facts = imported("facts", "--user", "alice", "-d", stored)
     assert "psycopg" in facts
     # The rules compile for half a second.
@@ -453,3 +437,44 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     for wrong, why in {"0000-0000": "no fact whose id begins with", "abc": "abc", "0" * 33: "", "----": ""}.items():
         told = here("fact", "retract", wrong, "-u", "alice")
         assert (told.code, why in told.err) == (2, True), wrong
+
+
+# Logins and what they may
+
+
+@pytest.fixture
+def login(server_url: str) -> Iterator[str]:
+    """A login that was granted nothing yet."""
+    name = f"login_{uuid4().hex[:8]}"
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        yield name
+        connection.execute(f"DROP ROLE {name}")
+
+
+def test_an_admin_lists_users_and_is_told_what_is_out_of_reach(url: str, login: str, cli: Run) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for name in ("alice", "bob"):
+            store.user(name).conversation("c").add("user", f"I am {name}.")
+    granted = cli("db", "grant", login, "--role", "admin", "--json", "-d", url)
+    assert granted.json == {"login": login, "role": "admin", "confined": True}
+    admin = as_role(url, login)
+    assert cli("users", "--json", "-d", admin).json == ["alice", "bob"]
+    refused = cli("recall", "I am", "--user", "alice", "-d", admin)
+    assert (refused.code, refused.out) == (1, "")
+    assert "memstore db grant LOGIN --role app" in refused.err
+
+
+def test_what_is_granted_is_told_and_what_is_not(url: str, login: str, cli: Run) -> None:
+    assert cli("db", "grant", login, "-d", url).out == f"{login} is granted app\n"
+    assert "as memstore_app" in cli("doctor", "-d", as_role(url, login)).out
+    superuser = cli("db", "grant", urlsplit(url).username or "", "--role", "reader", "-d", url)
+    assert superuser.code == 0
+    assert "no role confines it" in superuser.err
+    assert cli("db", "grant", login, "--role", "king", "-d", url).code == 2
+    missing = cli("db", "grant", "nobody_here", "-d", url)
+    assert missing.code == 1
+    assert 'CREATE ROLE "nobody_here" LOGIN' in missing.err
+    himself = cli("db", "grant", login, "--role", "reader", "-d", as_role(url, login))
+    assert himself.code == 1
+    assert f'GRANT memstore_reader TO "{login}"' in himself.err

@@ -3,8 +3,6 @@
 import json
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -165,64 +163,6 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
 
 # -- derivers
 
-CONVERSATIONS = {"alice": 8, "bob": 3, "carol": 1}
-DERIVE = """
-import sys, memstore
-with memstore.open(sys.argv[1], settings={"embedder": "hashing:256"}) as store:
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print(store.derive().failed)
-"""
-
-
-def fill(url: str) -> None:
-    with memstore.open(url, settings=HASHING) as store:
-        for user, count in CONVERSATIONS.items():
-            for number in range(count):
-                store.user(user).conversation(f"c{number}").add_many(said(f"{user}{number}", 35))
-
-
-def check_derived(url: str, twin: str) -> None:
-    """Nothing is doubled or missing, and the counters that recall needs are right."""
-    found = rows(url, *CONVERSATIONS)
-    with memstore.open(twin, settings=HASHING) as store:
-        assert store.derive().failed == ()
-    assert found == rows(twin, *CONVERSATIONS)
-    for user in CONVERSATIONS:
-        owner, texts = found[f"{user}: users"][0], found[f"{user}: item_text"]
-        assert owner["chunks"] == len(texts) == len(found[f"{user}: item_vectors"]) > 0
-        assert owner["chunk_length"] == sum(text["length"] for text in texts)
-        assert found[f"{user}: summaries"]
-        assert found[f"{user}: facts"]
-
-
-@pytest.mark.slow
-def test_derivers_in_processes_make_the_rows_of_one(url: str, twin: str) -> None:
-    fill(url)
-    fill(twin)
-    command = [sys.executable, "-W", "error", "-c", DERIVE, url]
-    workers = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    try:
-        for worker in workers:
-            assert worker.stdout
-            assert worker.stdout.readline() == "ready\n"
-        for worker in workers:
-            assert worker.stdin
-            worker.stdin.write("go\n")
-            worker.stdin.flush()
-        for worker in workers:
-            output, errors = worker.communicate(timeout=60)
-            assert (output, errors, worker.returncode) == ("()\n", "", 0)
-    finally:
-        for worker in workers:
-            if worker.poll() is None:
-                worker.kill()
-                worker.communicate()
-    check_derived(url, twin)
-
 
 def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: str, twin: str) -> None:
     """Chunks, counters, facts and new conversations of one user all meet on the user's row."""
@@ -250,7 +190,6 @@ def test_a_writer_that_waits_for_a_deriver_does_not_hold_it_up(store: memstore.M
     trip = store.user("alice").conversation("lisbon")
     trip.add_many(said("lisbon", 2))
     with psycopg.connect(url) as deriver, ThreadPoolExecutor(1) as pool:
-        deriver.execute("SELECT set_config('memstore.user_id', %s, false)", [str(trip.user.id)])
         deriver.execute("UPDATE derivations SET attempts = attempts WHERE deriver = 'summaries'")
         writer = pool.submit(trip.add_many, said("lisbon", 4))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"

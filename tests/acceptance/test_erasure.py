@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,7 @@ from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
 from tests.client.test_erase import dumped, holding, said as said_in
 from tests.command_line import Run
-
-HASHING = {"embedder": "hashing:256"}
-START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
+from tests.working import HASHING, START
 
 
 def said(first: int, count: int, secret: str = "") -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,7 @@ from memstore import ids
 from memstore.testing import HashingEmbedder
 from tests.command_line import SCRIPT, Run, environment
 from tests.helpers.user_rows import rows
-from tests.working import said
-
-START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
-HASHING = {"embedder": "hashing:256"}
+from tests.working import HASHING, START, said
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -195,7 +194,6 @@ def test_a_connection_that_is_cut_within_a_batch_leaves_nothing_of_it(url: str) 
         before = rows(url, "alice")
         with psycopg.connect(url) as holder:
             # The watermark is raised after every message was sent: there the batch waits, and is cut off.
-            scope_of(holder, "alice")
             holder.execute("SELECT FROM derivations FOR UPDATE")
             batch = pool.submit(trip.add_many, said("lisbon", 500))
             cut(holder)
@@ -203,30 +201,6 @@ def test_a_connection_that_is_cut_within_a_batch_leaves_nothing_of_it(url: str) 
                 batch.result(timeout=30)
         assert rows(url, "alice") == before
         assert [message.seq for message in trip.add_many(said("lisbon", 500))] == list(range(1, 501))
-
-
-def test_a_connection_that_is_cut_within_a_derivation_leaves_nothing_of_it(url: str, twin: str) -> None:
-    for place in (url, twin):
-        with memstore.open(place, settings=HASHING) as store:
-            store.user("alice").conversation("lisbon").add_many(said("lisbon", 120))
-    with memstore.open(twin, settings=HASHING) as store:
-        store.derive()
-    with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
-        before = rows(url, "alice")
-        with psycopg.connect(url) as holder:
-            # The watermark comes last, after chunks and vectors. (The user's row comes first: who is cut off there has
-            # done nothing, and goes on by itself.)
-            scope_of(holder, "alice")
-            holder.execute("SELECT FROM derivations FOR UPDATE")
-            derivation = pool.submit(store.derive)
-            cut(holder)
-            while not derivation.done():  # each of the derivers waits there
-                cut_any(holder)
-            with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
-                derivation.result(timeout=30)
-        assert rows(url, "alice") == before
-        assert store.derive().failed == ()
-    assert rows(url, "alice") == rows(twin, "alice")
 
 
 @pytest.mark.parametrize("arrived", [False, True], ids=["before", "after"])
@@ -239,14 +213,18 @@ def test_a_connection_that_is_cut_at_the_commit_is_told_and_a_repetition_stores_
         proxy.cut(b"COMMIT", arrived=arrived)
         with pytest.raises(memstore.DatabaseUnreachable, match="does not answer"):
             trip.add_many(said("lisbon", 5, start=3))
-        assert proxy.cuts == 1
         count = 8 if arrived else 3  # which the server may still be committing
         assert any(len(rows(url, "alice")["alice: messages"]) == count for _ in attempts(30)), "all or nothing of it"
         assert [one.seq for one in trip.add_many(said("lisbon", 5, start=3))] == [4, 5, 6, 7, 8]
+        proxy.cut(b"INSERT INTO item_vectors", arrived=False)  # amid what a deriver stores
+        with pytest.raises(memstore.DatabaseUnreachable):
+            store.derive()
+        assert "messages" not in {row["tier"] for row in rows(url, "alice")["alice: item_text"]}
         proxy.cut(b"COMMIT", arrived=arrived)
         with pytest.raises(memstore.DatabaseUnreachable):
             store.derive()
         assert store.derive().failed == ()
+        assert proxy.cuts == 3
         assert store.backfills.verify() == []
         assert [one.seq for one in trip.messages()] == list(range(1, 9))
 
@@ -265,7 +243,6 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
         trip = store.user("alice").conversation("lisbon")
         trip.add_many(said("lisbon", 1))
         with psycopg.connect(url) as holder:
-            scope_of(holder, "alice")
             holder.execute("SELECT FROM conversations FOR UPDATE")
             slow = pool.submit(trip.add_many, said("lisbon", 4))
             waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
@@ -276,23 +253,13 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
         assert len(trip.messages()) == 4
 
 
-def scope_of(connection: psycopg.Connection[Any], user: str) -> None:
-    connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
-
-
 def cut(holder: psycopg.Connection[Any]) -> None:
     """Wait until somebody waits for a lock of `holder`, and cut the connection."""
-    assert any(cut_any(holder) for _ in attempts(30)), "nobody waits"
-
-
-def cut_any(holder: psycopg.Connection[Any]) -> bool:
-    """Cut the connections of those who wait for a lock of `holder`; return whether there was one."""
     statement = """
-        SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+        SELECT pg_terminate_backend(pid) FROM pg_stat_activity, pg_stat_clear_snapshot()
         WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
     """
-    holder.execute("SELECT pg_stat_clear_snapshot()")  # else who connects after the first look is never seen
-    return bool(holder.execute(statement).fetchall())
+    assert any(holder.execute(statement).fetchall() for _ in attempts(30)), "nobody waits"
 
 
 # -- workers die
@@ -342,9 +309,6 @@ def run():
         print("begun", flush=True)
         if work in ("derive", "models"):
             assert store.derive().failed == ()
-        elif work == "redo":
-            memstore.derive.facts.rule_extractor.RECIPE = "rules/test"
-            assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
             assert not done.problems, done.problems
@@ -380,7 +344,6 @@ def invalid(url: str) -> list[Any]:
     found = []
     with psycopg.connect(url, autocommit=True) as connection:
         for user in ("alice", "bob"):
-            scope_of(connection, user)
             for statement in (
                 "SELECT to_jsonb(t) - 'recorded_at' FROM invalid_responses t WHERE user_id = %s ORDER BY id",
                 "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
@@ -539,59 +502,6 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     assert rows(url, "alice") == rows(twin, "alice")
-
-
-INSIDE: ContextVar[bool] = ContextVar("INSIDE", default=False)  # what a thread begins goes on in its context
-
-
-class Busy(HashingEmbedder):
-    """Does something else in another thread whenever it is asked for vectors, and waits for that."""
-
-    def __init__(self, elsewhere: Callable[[], object]) -> None:
-        super().__init__(256)
-        self.elsewhere = elsewhere
-        self.calls = 0
-
-    def _do(self) -> None:
-        if not INSIDE.get():
-            self.calls += 1
-            with ThreadPoolExecutor(1, initializer=INSIDE.set, initargs=(True,)) as pool:
-                pool.submit(self.elsewhere).result(timeout=10)
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self._do()
-        return super().embed_documents(texts)
-
-    def embed_query(self, text: str) -> Vectors:
-        self._do()
-        inside = INSIDE.set(True)
-        try:
-            return super().embed_query(text)
-        finally:
-            INSIDE.reset(inside)
-
-
-def test_no_connection_is_held_while_a_model_works(url: str) -> None:
-    """With one connection in the pool, the store must answer while its own model works."""
-    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store:
-        trip = store.user("alice").conversation("lisbon")
-        trip.add_many(said("lisbon", 30))
-
-        def use() -> None:
-            assert trip.add("user", "Meanwhile.").seq > 30
-            assert trip.user.recall("Meanwhile")
-            assert trip.context("Where do I live?", budget=400).messages
-            assert store.stats()["conversations"] == 1
-
-        store.derive()
-        trip.add_many(said("lisbon", 30, start=30))
-        store._runtime.embedder = busy = Busy(use)
-        assert store.derive().failed == ()
-        assert busy.calls >= 3, "chunks, summaries and facts"
-        calls = busy.calls
-        assert trip.user.recall("Where do I live?")
-        assert trip.context("Where do I live?", budget=400).messages
-        assert busy.calls == calls + 2
 
 
 # -- the disk fills

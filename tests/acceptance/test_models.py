@@ -1,10 +1,10 @@
-"""Chat models on the command line, with the real client and a server on a real socket; in a pool of one; their cost."""
+"""Chat models on the command line, with the real client and a server on a real socket; their cost."""
 
 import asyncio
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,9 +12,7 @@ import pytest
 
 import memstore
 from memstore.models import CallProgress
-from memstore.providers import ChatMessage
 from tests.command_line import EMBEDDER, Run, script
-from tests.helpers.fakes import Scripted, ScriptedChatModel
 from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, raw, says, status
 from tests.rest import asking, path
 
@@ -114,39 +112,6 @@ def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
     for counts in (report, stats):
         assert (counts["invalid_responses"], counts["refused"]) == (1, 4)
     assert "2 because nobody has said the number; 2 because its quote stands nowhere; 1 because ollama:qwen3" in told
-
-
-# -- no connection is held while a model works
-
-
-def answers(use: Callable[[], object]) -> tuple[ScriptedChatModel, ScriptedChatModel]:
-    """Give models that use the store before they answer: one writes summaries, the other finds facts."""
-
-    def answer(scripted: Scripted) -> Callable[[Sequence[ChatMessage]], Scripted]:
-        def after(_: Sequence[ChatMessage]) -> Scripted:
-            use()
-            return scripted
-
-        return after
-
-    summary, facts = answer({"summary": "The user drinks tea."}), answer({"facts": [TEA]})
-    return ScriptedChatModel([summary] * 3), ScriptedChatModel([facts, answer("no use")])
-
-
-async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url: str) -> None:
-    talk(url)
-    loop = asyncio.get_running_loop()
-    async with await memstore.open_async(url, settings=HASHING | {"pool_size": 1}) as store:
-        trip = store.user("alice").conversation("c")
-
-        def use() -> None:
-            used: Any = asyncio.run_coroutine_threadsafe(trip.messages(), loop)
-            used.result(timeout=10)
-
-        store._runtime.chat_models = answers(use)
-        report = await store.derive()
-        assert (report.failed, report.waiting, report.invalid_responses) == ((), (), 1)
-        assert (await trip.summarize()).text == "The user drinks tea."
 
 
 # What calls cost: shown while they run, counted as the server counts, by user and deriver, in money

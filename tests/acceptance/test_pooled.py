@@ -187,21 +187,6 @@ def test_a_worker_works_through_a_pooler(url: str, twin: str, tmp_path: Path) ->
         assert left(through) == left(url)
 
 
-def test_a_table_that_somebody_left_in_the_session_is_not_taken_for_the_store_s(through: str) -> None:
-    """Else whoever ran SQL there would be sent what others say next."""
-    with psycopg.connect(through, autocommit=True, prepare_threshold=None) as mallory:
-        for table in ("messages", "users", "conversations", "derivations", "events", "item_text", "embedding_models"):
-            mallory.execute(f"create temp table {table} as select * from public.{table} where false")
-            mallory.execute(f"grant all on {table} to public")
-        with memstore.open(through, settings=HASHING) as store:
-            store.user("alice").conversation("c").add("user", "I keep the key under the mat.")
-            assert store.derive().failed == ()
-            assert "under the mat" in store.user("alice").recall("the key", limit=1)[0].text
-        taken = mallory.execute("select count(*) from pg_temp.messages").fetchone()
-        assert taken == (0,)
-        mallory.execute("discard temp")
-
-
 # Fifty users, each with a word of their own in everything they say, and every answer is searched for the others'.
 
 USERS, SESSIONS = 50, 8

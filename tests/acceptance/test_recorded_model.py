@@ -23,7 +23,7 @@ from memstore.providers.tiktoken import load as load_counter
 from memstore.settings import ONNX_MINILM
 from tests.command_line import EMBEDDER, SCRIPT, environment
 from tests.helpers.user_rows import rows
-from tests.ollama_server import Behaviour, Json, ScriptedOllama, hangs_before_headers, says
+from tests.ollama_server import Behaviour, Json, ScriptedOllama, hangs, says
 
 FOLDER = Path(__file__).parents[1] / "data" / "model"
 WINDOW = 16_384
@@ -59,7 +59,7 @@ class RecordedModel(ScriptedOllama):
     def next(self, body: Json) -> Behaviour:
         if self.hangs and len(self.asked()) % 2 == 0:
             self.is_hanging.set()
-            return hangs_before_headers
+            return hangs
         raw = json.dumps([body["messages"], body["format"]], sort_keys=True, ensure_ascii=False)
         key, shown = sha256(raw.encode()).hexdigest()[:10], body["messages"][-1]["content"]
         asked = sha256(shown.partition("The messages:")[2].encode()).hexdigest()[:10]

@@ -1,15 +1,15 @@
-"""The REST server on a real socket: a stop with a request under way, logs, metrics and tokens."""
+"""The REST server on a real socket: a stop with a request under way, logs, metrics, tokens, and its description."""
 
 import asyncio
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -17,30 +17,13 @@ import pytest
 
 import memstore
 from memstore.client.store import AsyncMemoryStore
+from memstore.server.http.app import create_app
+from memstore.settings import Settings
 from tests import documented
-from tests.command_line import Run, environment, variables
-from tests.rest import HASHING, bearer, path, said, serving
+from tests.command_line import Run
+from tests.rest import HASHING, bearer, path, said, served, serving
 
 ROOT = Path(__file__).parents[2]
-
-
-@contextmanager
-def served(url: str, folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server as a process of its own, and where it answers; its log is a file of the folder."""
-    command = [sys.executable, "-m", "memstore", "-v", "serve", "--port", "0", "--json", "-d", url]
-    with (folder / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            command, env=environment(**variables(settings)), stdout=subprocess.PIPE, stderr=log, text=True
-        )
-    try:
-        assert process.stdout is not None
-        said = ""
-        while not said.endswith("}\n") and (line := process.stdout.readline()):
-            said += line
-        yield process, json.loads(said)["url"]
-    finally:
-        process.kill()
-        process.communicate()
 
 
 async def test_a_stop_lets_a_request_finish(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +154,8 @@ def test_tokens_are_made_listed_and_revoked(cli: Run, url: str) -> None:
     (operators, alices) = cli("token", "list", "-d", url, "--json").json
     assert (operators["user"], alices["user"], alices["name"]) == (None, "alice", "laptop")
     assert "secret" not in alices and made["secret"] not in cli("token", "list", "-d", url).out
-    assert cli("token", "revoke", made["id"], "-d", url, "--json").json["revoked_at"] is not None
+    first, again = (cli("token", "revoke", made["id"], "-d", url, "--json").json["revoked_at"] for _ in range(2))
+    assert first == again is not None
     unknown = cli("token", "revoke", "3f2a0000-0000-0000-0000-000000000000", "-d", url)
     assert (unknown.code, "token list" in unknown.err) == (2, True)
     for wrong in ((), ("--user", "alice", "--operator"), ("--user", "alice", "--days", "0")):
@@ -185,3 +169,39 @@ def test_without_the_extra_the_error_names_it(cli: Run, url: str, monkeypatch: p
     without = cli("serve", "-d", url)
     assert without.code == 2
     assert ".[server]" in without.err
+
+
+# What it says of itself
+
+
+DOSE = int(os.environ.get("TEST_DOSE", "1"))
+# `positive_data_acceptance` is not among the checks: that a budget is too small, a
+# conversation empty is no matter of a schema, and answered with 422.
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"
+    "response_schema_conformance,negative_data_rejection,missing_required_header,unsupported_method,ignored_auth"
+)
+
+
+def test_the_page_has_every_resource() -> None:
+    page = (ROOT / "docs" / "reference" / "rest.md").read_text(encoding="utf-8")
+    closed: Any = SimpleNamespace(settings=Settings(), tokens=None)
+    for place in create_app(closed).openapi()["paths"]:
+        assert place.removeprefix("/v1/users/{user}").removeprefix("/v1") in page, place
+
+
+@pytest.mark.slow
+def test_requests_made_from_the_description_find_no_fault(url: str, tmp_path: Path) -> None:
+    pytest.importorskip("schemathesis")
+    with memstore.open(url, settings=HASHING) as store:
+        token = store.tokens.create().secret
+    with served(url, tmp_path) as (_, address):
+        command = [Path(sys.executable).parent / "schemathesis", "run", f"{address}/openapi.json", "--no-color"]
+        options = ["-H", f"Authorization: Bearer {token}", "--checks", CHECKS]
+        # The phase that goes through every boundary takes a minute and a half: with TEST_DOSE=2 and more.
+        phases = "coverage,fuzzing" if DOSE > 1 else "fuzzing"
+        dose = ["--max-examples", str(5 * DOSE), "--phases", phases, "--generation-database", "none"]
+        ran = subprocess.run([*command, *options, *dose], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout
+    log = (tmp_path / "server.log").read_text()
+    assert "Traceback" not in log and "unexpected" not in log

@@ -281,22 +281,6 @@ def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -
         server.stop(folder)
 
 
-def test_the_app_role_may_do_nothing_to_the_queue(url: str) -> None:
-    queue.prepare_queue(url)
-    queue.prepare_queue(url)
-    with psycopg.connect(url) as connection:
-        connection.execute("set role memstore_app")
-        connection.commit()
-        for statement in (
-            "select * from procrastinate_jobs",
-            "delete from procrastinate_jobs",
-            "insert into procrastinate_jobs (queue_name, task_name) values ('derive', 'memstore.derive')",
-        ):
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                connection.execute(statement)
-            connection.rollback()
-
-
 def test_somebody_elses_queue_is_left_alone(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("create table procrastinate_jobs (id int)")

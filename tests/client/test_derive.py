@@ -2,10 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from memstore.client.store import AsyncMemoryStore
-from memstore.search.ranking import WEIGHTS
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = [
@@ -29,18 +26,6 @@ def history(sessions: int) -> list[dict[str, object]]:
         for day in range(sessions)
         for n in range(10)
     ]
-
-
-async def test_every_message_becomes_a_chunk_and_recall_finds_it(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    stored = await trip.add_many(history(1))
-    report = await store.derive()
-    assert (report.messages, report.chunks, report.failed) == (10, 10, ())
-    hit = (await trip.user.recall("Where does Clara live?", tiers=["messages"], limit=1))[0]
-    assert hit.text == SAID[1]
-    assert hit.sources == (stored[2].id,)
-    assert set(hit.parts) == set(WEIGHTS)
-    assert hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5)
 
 
 async def test_without_an_embedder_words_alone_are_enough_and_progress_is_told(url: str) -> None:
@@ -77,38 +62,6 @@ async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemor
         assert (message.text or "")[hits[0].start :].startswith(hits[0].text)
     assert (await alice.recall(said[0], tiers=["messages"], limit=1))[0].text == said[0]
     assert [hit.text for hit in await alice.recall("x", roles=["assistant"])] == [answer.text]
-
-
-async def test_facts_have_types_sources_and_are_merged(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    stored = await trip.add_many(history(5))
-    await store.derive()
-    facts = await trip.user.facts()
-    allergy = [fact for fact in facts if "peanuts" in fact.text]
-    assert len(allergy) == 1
-    said = {message.id for message in stored if message.content == SAID[0]}
-    assert len(said) == 5
-    assert set(allergy[0].sources) == said
-    assert (allergy[0].state, 0 < allergy[0].confidence <= 1) == ("active", True)
-    assert allergy[0].occurred_at == min(message.occurred_at for message in stored if message.id in said)
-    assert all(fact.sources for fact in facts)
-
-
-async def test_deriving_in_pieces_gives_the_same_rows_as_at_once(store: AsyncMemoryStore) -> None:
-    given = history(6)
-    whole, pieces = (store.user(name).conversation("c") for name in ("whole", "pieces"))
-    await whole.add_many(given)
-    for at in range(0, len(given), 7):
-        await pieces.add_many(given[at : at + 7])
-        await store.derive(user="pieces")
-    await store.derive()
-    assert (await store.derive()).messages == 0
-    for name in ("whole", "pieces"):
-        assert (await store.stats(user=name))["pending"] == 0
-    one, other = await store.stats(user="whole"), await store.stats(user="pieces")
-    assert one == other
-    assert [s.text for s in await whole.summaries()] == [s.text for s in await pieces.summaries()]
-    assert {f.text for f in await whole.user.facts()} == {f.text for f in await pieces.user.facts()}
 
 
 async def test_no_sentence_of_a_long_message_is_invisible(store: AsyncMemoryStore) -> None:

@@ -118,19 +118,6 @@ async def test_of_two_who_change_one_document_one_is_told(store: AsyncMemoryStor
     assert found.value == {"who": "one"}
 
 
-async def test_documents_go_with_their_user_and_do_not_come_back(store: AsyncMemoryStore, tmp_path: object) -> None:
-    alice = store.user("alice")
-    await alice.documents().put(PLACE, "plan", {"text": "peanuts"})
-    exported = await alice.export(f"{tmp_path}/alice.jsonl")
-    assert exported.documents == 1
-    assert (await store.import_file(f"{tmp_path}/alice.jsonl")).restored["documents"] == 0  # it is there
-    certificate = await alice.erase()
-    assert certificate.counts["documents"] == certificate.counts["document_vectors"] == 1
-    done = await store.import_file(f"{tmp_path}/alice.jsonl")
-    assert done.restored["documents"] == 0
-    assert await alice.documents().search() == []
-
-
 async def test_who_writes_while_the_user_is_erased_writes_afterwards(store: AsyncMemoryStore) -> None:
     notes = store.user("alice").documents()
     await notes.put(PLACE, "before", {})

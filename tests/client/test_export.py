@@ -88,7 +88,6 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
 def stored(url: str, user: str = "alice") -> dict[str, list[Any]]:
     found = {}
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
         for table, key in EVERY.items():
             statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
             values = [HERE.get(table, []), str(ids.user_id(user))]
@@ -566,7 +565,6 @@ async def test_a_user_is_exported_as_of_one_moment(
         def write(self, data: Any, /) -> int:
             if b'"kind":"conversation"' in data:
                 with psycopg.connect(store.url) as connection:
-                    connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(alice.id)])
                     connection.execute("UPDATE messages SET text = 'meddled' WHERE user_id = %s", [alice.id])
                     connection.execute("DELETE FROM messages WHERE user_id = %s AND seq > 5", [alice.id])
             return super().write(data)

@@ -208,12 +208,3 @@ async def test_what_was_made_anew_is_not_taken_for_what_was_there(store: AsyncMe
         for moment in (between, None):
             warm = await alice.recall("peanuts Porto", limit=60, as_of=moment)
             assert warm == await cold.user("alice").recall("peanuts Porto", limit=60, as_of=moment)
-
-
-async def test_a_users_arrays_are_for_that_user(store: AsyncMemoryStore) -> None:
-    await talked(store, times=1)
-    assert await store.user("alice").recall("Porto")
-    assert await store.user("bob").recall("Porto") == []
-    await store.user("bob").conversation("c").add("user", "Nothing much.")
-    await store.derive()
-    assert {hit.text for hit in await store.user("bob").recall("Porto")} == {"Nothing much."}

@@ -59,7 +59,6 @@ def usage(url: str, *users: str) -> list[tuple[int, int]]:
     kept = []
     with psycopg.connect(url, autocommit=True) as connection:
         for user in users:
-            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [str(ids.user_id(user))])
             statement = """
                 SELECT coalesce(sum(calls), 0)::int, coalesce(sum(prompt_tokens + completion_tokens), 0)::int
                 FROM model_usage WHERE user_id = %s AND day = (now() AT TIME ZONE 'UTC')::date

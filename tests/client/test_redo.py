@@ -9,12 +9,9 @@ import pytest
 from memstore import EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.derive import embedding_migration
 from memstore.derive.facts import rule_extractor
 from memstore.derive.facts.rule_extractor import FactDraft, Utterance
 from memstore.models import Fact
-from memstore.providers import Vectors
-from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -90,9 +87,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
 # -- vectors
 
 
-EMBEDDER, EMBED = "hashing:256", HashingEmbedder.embed_documents
-
-
+EMBEDDER = "hashing:256"
 SAID = ("I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.", "Bye!")
 
 
@@ -105,9 +100,7 @@ async def of_words(url: str, *users: str) -> None:
         assert (await words.stats())["without_vectors"] == (await words.stats())["chunks"] > 0
 
 
-async def test_chunks_without_vectors_get_those_that_they_would_have_had(
-    store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_chunks_without_vectors_get_those_that_they_would_have_had(store: AsyncMemoryStore, url: str) -> None:
     await of_words(url, "alice", "bob")
     alice = store.user("alice")
     await talk(alice, "We sail to Rome.", place="d")
@@ -115,23 +108,7 @@ async def test_chunks_without_vectors_get_those_that_they_would_have_had(
     lacking = (await store.stats())["without_vectors"]
     hits = await alice.recall("Leeds", tiers=["messages"])  # so that the arrays are kept here
     assert not any(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
-    monkeypatch.setattr(embedding_migration, "BATCH", 3)
-    left = [2]
-
-    def embed(self: HashingEmbedder, texts: Sequence[str]) -> Vectors:
-        if not left:
-            raise KeyboardInterrupt
-        left[:] = [left[0] - 1] if left[0] > 1 else []
-        return EMBED(self, texts)
-
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(HashingEmbedder, "embed_documents", embed)
-        await store.embeddings.migrate(EMBEDDER)
-    assert (await store.stats())["without_vectors"] == lacking - 6, "what was done before is kept"
-    told: list[tuple[int, int]] = []
-    report = await store.embeddings.migrate(EMBEDDER, progress=lambda *step: told.append(step))
-    assert report.vectors == lacking - 6
-    assert told[-1] == (lacking - 6, lacking - 6)
+    assert (await store.embeddings.migrate(EMBEDDER)).vectors == lacking
     assert (await store.stats())["without_vectors"] == 0
     hits = await alice.recall("Leeds", tiers=["messages"])
     assert all(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")

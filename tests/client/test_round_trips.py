@@ -1,16 +1,21 @@
-"""What a context waits for: what can be read together is, and nothing is read twice."""
+"""What a context waits for: reads go together, nothing is read twice, and no connection is held while a model works."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Message
+from memstore.providers import Vectors
 from memstore.store import messages
 from memstore.store.database import Read, Transaction
+from memstore.store.embedded.folder import attempts
+from memstore.testing import HashingEmbedder
+from tests.helpers.fakes import ScriptedChatModel, ScriptedReranker
 
 LINES = [
     ("user", "I'm allergic to peanuts."),
@@ -100,3 +105,50 @@ async def test_of_a_long_conversation_no_more_is_read_than_could_fill_the_budget
     context = await place.context("What now?", budget=6000)
     assert context.tokens > 0.97 * 6000
     assert 6000 < sum(read) < 3 * 6000
+
+
+class WatchedEmbedder(HashingEmbedder):
+    """Says what it is about to embed."""
+
+    def __init__(self, look: Callable[[str], None]) -> None:
+        super().__init__(256)
+        self.look = look
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        self.look("texts")
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        self.look("question")
+        return super().embed_query(text)
+
+
+async def test_no_connection_is_held_while_a_model_works(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memstore.derive.summaries.llm.WHOLE_TOKENS", 0)  # short talks are summarized, too
+    seen: set[str] = set()
+
+    def is_free() -> bool:
+        stats = store._database._pool.get_stats()
+        return stats["pool_available"] == stats["pool_size"]
+
+    def look(what: str) -> None:
+        assert any(is_free() for _ in attempts(10)), what  # at last: the history is read while a question is embedded
+        seen.add(what)
+
+    def answer(what: str, given: object) -> ScriptedChatModel:
+        return ScriptedChatModel([lambda _: look(what) or given] * 9)
+
+    reranker = ScriptedReranker(lambda _, text: float(look("hits") is None))
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}, reranker=reranker) as store:
+        store._runtime.embedder = WatchedEmbedder(look)
+        store._runtime.chat_models = answer("summary", {"summary": "Tea."}), answer("facts", {"facts": []})
+        talk = store.user("alice").conversation("c")
+        for day in range(3):
+            await talk.add("user", "Tea for me.", occurred_at=datetime(2024, 3, 1 + day, tzinfo=UTC))
+        report = await store.derive()
+        assert (report.failed, report.waiting, report.invalid_responses) == ((), (), 0)
+        assert seen == {"texts", "summary", "facts"}
+        seen.clear()
+        assert (await talk.summarize(1, 2)).text == "Tea."
+        assert (await talk.context("Which tea?", budget=400)).messages
+        assert seen == {"texts", "summary", "question", "hits"}

@@ -149,7 +149,7 @@ async def test_no_text_of_what_is_hidden_is_in_a_context(
     budget: int,
     strategy: str | None,
 ) -> None:
-    known = await names_of(store)
+    known = [name async for name in store.users()]
     world = store.user(f"world {len(known)}")
     rooms: list[AsyncConversationScope] = []
     hidden: set[str] = set()
@@ -167,7 +167,3 @@ async def test_no_text_of_what_is_hidden_is_in_a_context(
         assert context.tokens <= budget
     recalled = " ".join(hit.text for hit in await world.recall("Who likes what?", viewer="bob", limit=100)).lower()
     assert not [word for word in hidden if word in recalled]
-
-
-async def names_of(store: AsyncMemoryStore) -> list[str]:
-    return [name async for name in store.users()]

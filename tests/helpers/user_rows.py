@@ -43,7 +43,6 @@ def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list
     with psycopg.connect(url, autocommit=True) as connection:
         for user in users:
             identity = str(ids.user_id(user))
-            connection.execute("SELECT set_config('memstore.user_id', %s, false)", [identity])
             for table, key in ((table, key) for table, key in TABLES.items() if table not in without):
                 statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
                 found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]

@@ -43,7 +43,6 @@ OF_ONE_SERVER = {  # tests that a Citus is not asked, and why; docs/compatibilit
     "test_a_join_on_another_user_finds_nothing": ACROSS,
     "test_no_row_becomes_another_user_s": ACROSS,
     "test_what_was_said_is_never_changed": ACROSS,
-    "test_what_moves_on_can_be_changed": ACROSS,
     "test_copy_gives_own_rows_and_takes_none": ACROSS,
     "test_nobody_steps_out_of_the_role": GOES_ON,
     "test_without_its_scope_the_login_sees_nobody": GOES_ON,
@@ -118,6 +117,16 @@ def new_database(
 def clone(new_database: Callable[..., str], template: str) -> str:
     """The URL of a migrated database that all tests of the file share."""
     return new_database(template)
+
+
+@pytest.fixture(scope="module")
+def filled(new_database: Callable[..., str], template: str) -> str:
+    """The URL of a database in which two users have rows in every table."""
+    from tests.integration.test_isolation import fill  # which has its tables from here
+
+    url = new_database(template)
+    fill(url)
+    return url
 
 
 @pytest.fixture

@@ -762,18 +762,15 @@ def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(own_
             other.user("alice").conversation("c").add("user", text)
             other.derive()
 
-    def copy(this: Path, to: Path) -> None:
-        subprocess.run(["cp", "-pR", this, to], check=True)  # with its owner, who runs the server
-
     backup = tmp_path / "backup"
     with memstore.open(f"embedded:{own_folder}", settings={"embedder": "hashing:64"}) as store:
         said_by_another("We painted the fence.")
         stop(own_folder)
-        copy(own_folder / "data", backup)
+        copied(own_folder / "data", backup)
         for text in ("The ferry leaves at nine.", "The ferry leaves at ten."):
             said_by_another(text)
             (best, *_) = store.user("alice").recall("ferry", tiers=["messages"])
             assert best.text == text
             stop(own_folder)
             shutil.rmtree(own_folder / "data")
-            copy(backup, own_folder / "data")
+            copied(backup, own_folder / "data")

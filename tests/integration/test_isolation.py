@@ -57,12 +57,6 @@ def fill(url: str) -> None:
                 connection.execute(statement, {"a": user})
 
 
-@pytest.fixture(scope="module")
-def filled(clone: str) -> str:
-    fill(clone)
-    return clone
-
-
 @pytest.fixture(params=["set role", "login"])
 def app(request: pytest.FixtureRequest, filled: str, login: Make) -> Iterator[Rows]:
     """A connection as the app role, in a transaction that is not committed: by SET ROLE, and logged in as it."""

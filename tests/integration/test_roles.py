@@ -13,20 +13,13 @@ import memstore
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations, roles
 from memstore.store.roles import RoleGrant
-from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, fill, owners, say
+from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, owners, say
 
 Make = Callable[..., str]
 HISTORY = [
     {"user": user, "conversation": "old", "role": "user", "content": f"I live in {place}.", "external_id": str(n)}
     for n, (user, place) in enumerate([("alice", "Faro"), ("bob", "Bath"), ("carol", "Graz")])
 ]
-
-
-@pytest.fixture(scope="module")
-def filled(new_database: Make, template: str) -> str:
-    url = new_database(template)
-    fill(url)
-    return url
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,6 @@
 """The migrated database itself: what the models say, keys that begin with the user, policies on everything, rights."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +19,6 @@ from memstore import ids
 from memstore.models import Conversation, FactColumns, InvalidResponse, Message, Summary
 from memstore.store import migrations
 from tests.integration.conftest import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES
-from tests.integration.test_isolation import fill
 
 VERSIONS = "memstore_schema"  # Alembic's own: the one table that is nobody's
 NARROW = ("users", "conversations", "derivations", "model_usage", "backfills")
@@ -44,17 +43,9 @@ def database(clone: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-@pytest.fixture(scope="module")
-def filled_url(new_database: Callable[..., str], template: str) -> str:
-    """A database in which two users have rows in every table."""
-    url = new_database(template)
-    fill(url)
-    return url
-
-
 @pytest.fixture
-def filled(filled_url: str) -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(filled_url) as connection, connection.transaction(force_rollback=True):
+def in_filled(filled: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(filled) as connection, connection.transaction(force_rollback=True):
         yield connection
 
 
@@ -119,15 +110,15 @@ def test_every_key_begins_with_the_user(database: psycopg.Connection[Any]) -> No
     assert {row[0] for row in indexes} == {row[0] for row in keys} == TABLES | OUTLIVING | nobodys
 
 
-def test_every_row_goes_with_its_user(filled: psycopg.Connection[Any]) -> None:
+def test_every_row_goes_with_its_user(in_filled: psycopg.Connection[Any]) -> None:
     """Foreign keys cascade, and nothing of a user is left when the user is gone; what an erasure keeps has none."""
-    actions = filled.execute(
+    actions = in_filled.execute(
         "select distinct confdeltype::text, confupdtype::text from pg_constraint where contype = 'f'"
     )
     assert actions.fetchall() == [("c", "a")]
-    filled.execute("delete from users")
+    in_filled.execute("delete from users")
     for table in sorted(TABLES):
-        assert filled.execute(f"select count(*) from {table}").fetchone() == (0,), table
+        assert in_filled.execute(f"select count(*) from {table}").fetchone() == (0,), table
 
 
 def test_nothing_that_a_distributed_table_refuses(database: psycopg.Connection[Any]) -> None:
@@ -205,20 +196,20 @@ def test_the_app_role_has_the_rights_that_it_needs_and_no_more(database: psycopg
 
 
 @pytest.mark.parametrize("table", NEVER_CHANGED)
-def test_what_was_said_is_never_changed(filled: psycopg.Connection[Any], table: str) -> None:
-    as_alice(filled)
-    assert filled.execute(f"select count(*) from {table}").fetchone() != (0,)
+def test_what_was_said_is_never_changed(in_filled: psycopg.Connection[Any], table: str) -> None:
+    as_alice(in_filled)
+    assert in_filled.execute(f"select count(*) from {table}").fetchone() != (0,)
     columns = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped"
-    for (column,) in filled.execute(columns, [table]).fetchall():
+    for (column,) in in_filled.execute(columns, [table]).fetchall():
         if (table, column) == ("fact_changes", "other_id"):  # the log forgets what was erased
             continue
-        with pytest.raises(InsufficientPrivilege), filled.transaction():
-            filled.execute(f"update {table} set {column} = {column}")
+        with pytest.raises(InsufficientPrivilege), in_filled.transaction():
+            in_filled.execute(f"update {table} set {column} = {column}")
     if table != "fact_changes":  # a right on one column is enough for that
-        with pytest.raises(InsufficientPrivilege), filled.transaction():
-            filled.execute(f"select from {table} for update")
-    with pytest.raises(InsufficientPrivilege), filled.transaction():
-        filled.execute(f"truncate {table} cascade")
+        with pytest.raises(InsufficientPrivilege), in_filled.transaction():
+            in_filled.execute(f"select from {table} for update")
+    with pytest.raises(InsufficientPrivilege), in_filled.transaction():
+        in_filled.execute(f"truncate {table} cascade")
 
 
 @pytest.mark.parametrize(
@@ -236,16 +227,16 @@ def test_what_was_said_is_never_changed(filled: psycopg.Connection[Any], table: 
         ("embedding_models", "state = 'asleep'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(filled: psycopg.Connection[Any], table: str, change: str) -> None:
+def test_what_makes_no_sense_is_refused(in_filled: psycopg.Connection[Any], table: str, change: str) -> None:
     with pytest.raises(CheckViolation):
-        filled.execute(f"update {table} set {change}")
+        in_filled.execute(f"update {table} set {change}")
 
 
-def test_one_embedder_serves_a_user(filled: psycopg.Connection[Any]) -> None:
+def test_one_embedder_serves_a_user(in_filled: psycopg.Connection[Any]) -> None:
     second = "insert into embedding_models (user_id, id, name, dimensions, state) values (%s, %s, 'f', 2, %s)"
-    with pytest.raises(UniqueViolation), filled.transaction():
-        filled.execute(second, [ALICE, UUID(int=3), "serving"])
-    filled.execute(second, [ALICE, UUID(int=3), "building"])
+    with pytest.raises(UniqueViolation), in_filled.transaction():
+        in_filled.execute(second, [ALICE, UUID(int=3), "serving"])
+    in_filled.execute(second, [ALICE, UUID(int=3), "building"])
 
 
 def test_the_physical_layout_that_was_measured(database: psycopg.Connection[Any]) -> None:

@@ -4,15 +4,15 @@ The others call tools of the suite's own names (`test_simple_text`…), which on
 """
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.command_line import SCRIPT, environment
+from tests.rest import served
 
 SUITE = "@modelcontextprotocol/conformance@0.1.13"
 SCENARIOS = {
@@ -33,20 +33,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def address(url: str) -> Iterator[str]:
-    """The address of a server on a database of its own."""
-    command = [SCRIPT, "serve", "--port", "0", "-d", url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment())
-    assert process.stdout is not None
-    try:
-        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-        assert found
-        yield f"{found[0]}/mcp/alice"
+def address(url: str, tmp_path: Path) -> Iterator[str]:
+    """The address of a server on a database of its own, which ends in order."""
+    with served(url, tmp_path) as (process, place):
+        yield f"{place}/mcp/alice"
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def test_every_generic_scenario_passes(address: str) -> None:

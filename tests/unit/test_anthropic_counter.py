@@ -15,7 +15,7 @@ from memstore.providers import Count, anthropic, connections, load_counter
 from memstore.providers.anthropic import AnthropicCounter, as_request
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
-from tests.ollama_server import Behaviour, Handler, ScriptedOllama, hangs_before_headers, raw
+from tests.ollama_server import Behaviour, Handler, ScriptedOllama, hangs, raw
 
 PATH = "/v1/messages/count_tokens"
 KEY = "sk-ant-" + "api03-not-a-key"
@@ -169,7 +169,7 @@ def test_an_endpoint_that_is_away_or_slow_is_an_error_in_time(
     counter: AnthropicCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(anthropic, "COUNT_TIMEOUT", 0.5)
-    server.instead[PATH] = hangs_before_headers
+    server.instead[PATH] = hangs
     begin = time.monotonic()
     with pytest.raises(ModelUnavailable, match=r"did not answer within .* \"estimated\" has"):
         counter.count_messages([USER])

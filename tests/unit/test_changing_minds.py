@@ -83,23 +83,15 @@ def judge(dialogue: dict, counts: Counter[str], notes: list[str]) -> None:
         notes += [f"{word} {dialogue['language']} {dialogue['category']} {one}" for one in sorted(map(str, found))]
 
 
-@pytest.mark.parametrize("names", [("dev",), ("held_out",), ("dev", "held_out")], ids="+".join)
-def test_minds_are_followed(names, record_property):
+# How many values still hold, and how many end; docs/reference/measurements.md has the sums of both.
+@pytest.mark.parametrize(("name", "kept", "due"), [("dev", 144, 80), ("held_out", 49, 25)])
+def test_minds_are_followed(name, kept, due, record_property):
     counts, notes = Counter(), []
-    for dialogue in (one for name in names for one in dialogues(name)):
+    for dialogue in dialogues(name):
         judge(dialogue, counts, notes)
-    report = "\n".join([f"{names} {dict(counts)}", *notes])
+    report = "\n".join([f"{name} {dict(counts)}", *notes])
     print(report)
     record_property("changing_minds", report)
-    assert counts["wrong"] == counts["spurious"] == 0, report
-    assert counts["missed"] <= 0.02 * counts["due"], report
+    assert counts["wrong"] == counts["spurious"] == counts["missed"] == 0, report
     assert counts["unread"] <= 0.05 * counts["kept"], report
-
-
-def test_the_page_of_facts_has_these_figures():
-    counts: Counter[str] = Counter()
-    for dialogue in dialogues("dev") + dialogues("held_out"):
-        judge(dialogue, counts, [])
-    assert {name: counts[name] for name in ("kept", "wrong", "due", "missed")} == {
-        "kept": 193, "wrong": 0, "due": 105, "missed": 0,
-    }, "docs/reference/measurements.md has these figures"  # fmt: skip
+    assert (counts["kept"], counts["due"]) == (kept, due)

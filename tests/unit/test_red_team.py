@@ -124,7 +124,8 @@ class Stored:
 
     def material(self) -> Candidates:
         block = Block("x", f"user: {self.at('record')}", (Turn((message(6, "user", "x"),)),), 1, 1)
-        summary = {"id": UUID(int=9), "level": 1, "from_seq": 1, "to_seq": 1, "text": self.at("summary")}
+        # Of what was said before the messages: what they show is summarized nowhere.
+        summary = {"id": UUID(int=9), "level": 1, "from_seq": 0, "to_seq": 0, "text": self.at("summary")}
         times = {"occurred_at": START, "occurred_until": START}
         return Candidates(
             system="You are kind.",
@@ -192,6 +193,7 @@ def harmless(format: Format) -> list[object]:
 def test_no_stored_text_changes_roles_sections_or_the_budget(attempt: str, format: Format) -> None:
     stored = Stored(ATTEMPTS[attempt], ATTEMPTS[attempt][:200])
     context = compose(stored.material(), LARGE, COUNTER, format=format)
+    assert context.receipt.left_out == (), "everything is rendered"
     assert shape(context) == harmless(format)
     quoted = framed(context)
     if format.name == "ollama":

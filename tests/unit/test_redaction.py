@@ -126,35 +126,21 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert marked(text) == (text, {})
 
 
-def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
+def test_ids_and_metadata_are_masked_too_and_it_is_told() -> None:
     card, key = SECRETS["Visa"][1], SECRETS["GitHub"][1]
-    message: dict[str, Any] = {
-        "role": "assistant",
-        "content": [
-            {"type": "text", "text": f"Pay with {card}"},
-            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{key}"}},
-        ],
-        "tool_calls": [
-            {"id": key, "type": "function", "function": {"name": "pay", "arguments": json.dumps({"card": card})}},
-            {"id": "2", "type": "function", "function": {"name": "log_in", "arguments": {"password": "sunshine"}}},
-        ],
-        "metadata": {"note": card, "trust": "untrusted"},
-    }
-    made = build_row(message, ConversationRef("alice", "c"), 10_000)
-    assert REDACTOR.redact_message(made)
-    assert made.text == "Pay with [masked card]"
-    assert made.parts is not None and made.parts[1] == message["content"][1], "data is no prose"
-    first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
-    assert json.loads(first) == {"card": "[masked card]"}
-    assert second == {"password": "[masked password]"}
-    result = build_row({"role": "tool", "content": "paid", "tool_call_id": key}, ConversationRef("alice", "c"), 10_000)
-    assert REDACTOR.redact_message(result)
-    assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
-    assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
-    assert not REDACTOR.redact_message(made), "the second time there is nothing"
-    plain = build_row({"role": "user", "content": "Hello"}, ConversationRef("alice", "c"), 10_000)
-    assert not REDACTOR.redact_message(plain)
-    assert plain.meta == {}
+    call = {"id": key, "type": "function", "function": {"name": "log_in", "arguments": {"password": "sunshine"}}}
+    asked: dict[str, Any] = {"role": "assistant", "content": f"Pay with {card}", "tool_calls": [call]}
+    asked["metadata"] = {"note": card, "trust": "untrusted"}
+    answered, plain = {"role": "tool", "content": "paid", "tool_call_id": key}, {"role": "user", "content": "Hello"}
+    rows = [build_row(one, ConversationRef("alice", "c"), 10_000) for one in (asked, answered, plain)]
+    assert [REDACTOR.redact_message(row) for row in rows] == [True, True, False]
+    [made] = rows[0].tool_calls or []
+    assert made["function"]["arguments"] == {"password": "[masked password]"}
+    assert made["id"] == rows[1].tool_call_id == "[masked key]", "they are still a pair"
+    assert rows[0].text == "Pay with [masked card]"
+    masked = {"card": 2, "key": 1, "password": 1}
+    assert rows[0].meta == {"note": "[masked card]", "trust": "untrusted", "masked": masked}
+    assert not REDACTOR.redact_message(rows[0]), "the second time there is nothing"
 
 
 @pytest.mark.parametrize(

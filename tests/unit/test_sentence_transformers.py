@@ -45,12 +45,6 @@ def test_it_conforms(embedder: SentenceTransformerEmbedder) -> None:
     assert (embedder.dimensions, embedder.max_tokens) == (384, 254)
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("word " * 300, 300), ("x" * 101, 1)])
-def test_count_knows_no_window(embedder: SentenceTransformerEmbedder, text: str, tokens: int) -> None:
-    embedder.embed_query("a text that makes the tokenizer cut " * 50)
-    assert embedder.count(text) == tokens
-
-
 @pytest.mark.usefixtures("embedder")
 @pytest.mark.parametrize("name", ["", "nobody/has-this-model", "./no-folder", "/no/such/folder", "a/b/c"])
 def test_an_absent_model_is_asked_for(name: str, capfd: pytest.CaptureFixture[str]) -> None:
