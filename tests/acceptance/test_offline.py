@@ -175,7 +175,7 @@ def test_a_counter_that_is_not_there_is_told(
     tiktoken._encoding.cache_clear()
     with memstore.open(url, settings={"embedder": HASHING} | settings) as store:
         with pytest.raises(memstore.ProviderMissing, match=words):
-            store.user("alice").conversation("lisbon").add("user", "I live in Leeds.")
+            store.user("alice").conversation("lisbon").add("user", "Nobody has counted this before.")
         assert store.stats()["messages"] == 0
     assert no_network == []
 
