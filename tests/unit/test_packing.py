@@ -6,12 +6,14 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, strategies as st
 
+from memstore.context.candidates import AntecedentFinder
 from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
+from memstore.context.outdated import Changes
 from memstore.context.selection import LONGEST_STEP, Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
-from memstore.models import Hit, Reason, Section, Tier
+from memstore.models import Hit, Message, Reason, Section, Tier
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID
 
@@ -125,6 +127,16 @@ def test_facts_stand_in_place_of_messages_that_do_not_fit_where_several_things_a
     assert told
     assert not whole & told  # a fact says nothing beside its message
     assert whole | told == {hit.id for hit in hits}
+
+
+def test_a_summary_answers_nothing_though_it_ends_with_an_answer() -> None:
+    asked = Message.model_construct(id=UUID(int=1), role="user", name=None, text="Is it far?", seq=1, occurred_at=START)
+    answer = Hit(Tier.MESSAGES, UUID(int=2), "No, two miles.", 0.5, {}, (), START, UUID(int=9), 2)
+    finder = AntecedentFinder({(UUID(int=9), 2): asked}, (), Changes({}, []))
+    found = finder.find(answer)
+    assert found is not None
+    assert found.text == "Is it far?"
+    assert finder.find(replace(answer, tier=Tier.SUMMARIES, id=UUID(int=3))) is None
 
 
 def test_what_a_hit_leans_on_comes_and_goes_with_it() -> None:

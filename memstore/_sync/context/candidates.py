@@ -178,7 +178,8 @@ class AntecedentFinder:
 
     def find(self, hit: Hit) -> Hit | None:
         """Return the antecedent of a hit; None if it needs none."""
-        message = self.before.get((hit.conversation_id, hit.seq)) if hit.start == 0 else None
+        is_message = hit.tier == Tier.MESSAGES  # a summary has the number of the last message that it covers
+        message = self.before.get((hit.conversation_id, hit.seq)) if is_message else None
         antecedent = None if message is None else find_antecedent(hit, message, self.names)
         return None if antecedent is None else self.changes.mark([antecedent])[0]
 
