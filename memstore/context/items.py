@@ -108,7 +108,7 @@ class Candidates:
     `standing` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
-    `find_antecedent` returns the sentence that a hit answers. A question that `gathers` asks for several things.
+    `find_antecedent` returns the sentence that a hit answers. `asks_for_several`: a list or an overview is asked for.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -123,7 +123,7 @@ class Candidates:
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
     find_antecedent: Callable[[Hit], Hit | None] = lambda _: None
-    gathers: bool = False
+    asks_for_several: bool = False
     sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()

@@ -96,8 +96,8 @@ class Layout:
         self.static = [section.name for section in own if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.room = target.most - bare  # for what is chosen
-        self.is_small_list = candidates.gathers and self.base < CAPPED_ROOM
-        if candidates.gathers:
+        self.is_small_list = candidates.asks_for_several and self.base < CAPPED_ROOM
+        if candidates.asks_for_several:
             sections = merge_sections(SMALL_GATHERING if self.is_small_list else GATHERING, sections)
         self.sections = sections
         self.plan = allowances(self.sections, max(0, self.base))

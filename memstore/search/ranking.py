@@ -1,8 +1,9 @@
 """Ranking: every chunk of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
 To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. If it needs more of a
-chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as `QUESTION_TERM`), and
-raise `ChunkDeriver.recipe`.
+chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as
+`QUESTION_MARK_TERM`), and raise `ChunkDeriver.recipe`: chunks that were made before lack the term until they are made
+again.
 """
 
 from __future__ import annotations
@@ -48,15 +49,15 @@ WEIGHTS: Mapping[str, float] = {
     # Leaves room for others. Worth 1.3, nearly all on BEAM; 0.06 to 0.1 are a plateau.
     "brevity": 0.08,
     # -1 for what only asks for what the next one says. Worth 0.4, all on LoCoMo.
-    "question": 0.15,
+    "is_question": 0.15,
     # Only for questions about the assistant's words or for an overview: the score (without `role`) of the message that
     # a chunk answers. Worth 1.2 on BEAM 100K; 0.6 to 0.8 are a plateau.
-    "answers": 0.65,
+    "answered_message": 0.65,
 }
 # In place of those where several things are asked for: their words are not those of the question.
-LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
+LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "is_question": 0.2}
 # And where the topic stands all over a talk: from many places a little each.
-OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answers": 0.8}
+OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answered_message": 0.8}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
 NEWEST = 20
@@ -96,13 +97,13 @@ EMPTY_RANKING = Ranking((), lambda _: ())
 class QueryFeatures:
     """What ranking uses of a query: the text, its vector (None without an embedder), its terms and their hashes.
 
-    `question_term` is the hash that stands in every chunk that ends as a question does.
+    `question_mark_term` is the hash that stands in every chunk that ends as a question does.
     """
 
     text: str
     vector: Vectors | None
     terms: Mapping[str, int]
-    question_term: int = 0
+    question_mark_term: int = 0
 
 
 def rank(
@@ -138,14 +139,14 @@ def rank(
     asks_assistant = asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
-    values["question"] = signals.question(index, features.question_term)
-    values["answers"] = np.zeros(len(index))
+    values["is_question"] = signals.is_question(index, features.question_mark_term)
+    values["answered_message"] = np.zeros(len(index))
     boosts_answers = asks_assistant or asks_for_overview(features.text)
     rough = values.copy()
     if features.vector is not None:
         rough |= _semantic(index, signals.rough_cosines(index, features.vector), neighbour_weight, slice(None))
     if boosts_answers:
-        rough["answers"] = _answers(index, rough, slice(None), weights)
+        rough["answered_message"] = _answers(index, rough, slice(None), weights)
     best = rows = _best(index, _sum(rough, weights), allowed, depth)
     if boosts_answers:
         rows = np.union1d(best, signals.answered_rows(index, best))
@@ -156,7 +157,7 @@ def rank(
         cosines = signals.cosines(index, features.vector, np.flatnonzero(beside[:-1]))
         exact |= _semantic(index, cosines, neighbour_weight, rows)
     if boosts_answers:
-        exact["answers"] = _answers(index, exact, rows, weights)
+        exact["answered_message"] = _answers(index, exact, rows, weights)
     chosen = np.isin(rows, best) if boosts_answers else slice(None)
     parts = {name: np.round(weight * exact[name][chosen], 6) for name, weight in weights.items() if name in exact}
     return _ranking(index, rows[chosen], parts, depth)

@@ -39,7 +39,7 @@ from memstore.store import chunks, embedding_models, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
-from memstore.store.tokenize import QUESTION_TERM, hash_term, is_english, terms
+from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -106,7 +106,7 @@ class QueryBuilder:
             text,
             None,
             {word: hash_term(word, self.user_id) for word in words},
-            hash_term(QUESTION_TERM, self.user_id),
+            hash_term(QUESTION_MARK_TERM, self.user_id),
             embedded_text=text,
             embedder=embedder,
             model=chunks.model_id(embedder),

@@ -22,7 +22,7 @@ from memstore.text import word_set
 
 MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
-QUESTION_TERM = "?"  # a term that no word is: of texts that end with a question
+QUESTION_MARK_TERM = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
 _ENGLISH = word_set(
@@ -121,7 +121,7 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     # Two terms of one hash of 64 bits do not come up in a text; if they did, one's frequency would do for both.
     frequencies = {_hash(term, keyed): count for term, count in terms(text).items()}
     if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
-        frequencies[_hash(QUESTION_TERM, keyed)] = 1
+        frequencies[_hash(QUESTION_MARK_TERM, keyed)] = 1
     hashes = sorted(frequencies)
     return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
 

@@ -119,7 +119,7 @@ def test_facts_stand_in_place_of_messages_that_do_not_fit_where_several_things_a
         facts.append(
             Hit(Tier.FACTS, UUID(int=number + 20), quoted, 0.5, {}, (UUID(int=number),), START, speaker="Evan")
         )
-    context = compose(Candidates(hits=hits, facts=facts, gathers=True), 200, WordCounter())
+    context = compose(Candidates(hits=hits, facts=facts, asks_for_several=True), 200, WordCounter())
     included = context.receipt.included
     whole = {one.id for one in included if one.kind == "messages"}
     told = {UUID(int=one.id.int - 20) for one in included if one.kind == "fact" and one.id}

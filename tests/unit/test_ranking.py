@@ -122,19 +122,21 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
     for key, own in parts.items():
         if key.item_id.int % 2 and key.item_id.int < len(TALK) - 8:  # said by the assistant, to the one before
             asked = parts[ChunkKey(UUID(int=key.item_id.int - 1), 0)]
-            expected = OVERVIEW_WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
-            assert own["answers"] == pytest.approx(max(expected, 0), abs=1e-5)
+            expected = OVERVIEW_WEIGHTS["answered_message"] * (sum(asked.values()) - asked["role"])
+            assert own["answered_message"] == pytest.approx(max(expected, 0), abs=1e-5)
         else:
-            assert own["answers"] == 0, "a person, and a fact, answers nothing"
+            assert own["answered_message"] == 0, "a person, and a fact, answers nothing"
         for name, part in plain[key].items():  # to any other question an answer is what it says itself
             assert part == (
-                0 if name == "answers" else pytest.approx(own[name] * WEIGHTS[name] / OVERVIEW_WEIGHTS[name], abs=1e-5)
+                0
+                if name == "answered_message"
+                else pytest.approx(own[name] * WEIGHTS[name] / OVERVIEW_WEIGHTS[name], abs=1e-5)
             )
-    assert sum(own["answers"] > 0 for own in parts.values()) > 20
+    assert sum(own["answered_message"] > 0 for own in parts.values()) > 20
     spoken = np.flatnonzero((some.tiers == 1) & (some.by_person == 0))
     shown = dict(told(rank(some, OVERVIEW, corpus(some), 99, spoken)))
-    assert {key: own["answers"] for key, own in shown.items()} == {
-        key: parts[key]["answers"] for key in parts if not parts[key]["role"]
+    assert {key: own["answered_message"] for key, own in shown.items()} == {
+        key: parts[key]["answered_message"] for key in parts if not parts[key]["role"]
     }, "what it answers counts, and is not shown with it"
 
 
@@ -144,7 +146,7 @@ def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> Non
     plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, asked))
     assert {own["role"] for own in plain.values()} == {0, WEIGHTS["role"]}
     assert {own["role"] for own in parts.values()} == {0}
-    assert sum(own["answers"] > 0 for own in parts.values()) > 20
+    assert sum(own["answered_message"] > 0 for own in parts.values()) > 20
 
 
 # How a reranker's scores join ours
@@ -231,8 +233,8 @@ def test_a_question_counts_less_where_a_person_answers_it_at_once_and_by_its_len
     asks = {7: 1}
     said = [Given(1, asks), Given(2), Given(3, asks, role=Role.ASSISTANT), Given(4, asks)]
     said += [Given(5, role=Role.ASSISTANT), Given(6, asks, characters=2400), Given(7)]
-    assert signals.question(arrays(said), 7).tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
-    assert not signals.question(arrays(said), 8).any()
+    assert signals.is_question(arrays(said), 7).tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
+    assert not signals.is_question(arrays(said), 8).any()
 
 
 @pytest.mark.parametrize(

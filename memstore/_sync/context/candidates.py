@@ -68,12 +68,12 @@ def collect_candidates(
             *visibility.decisions(),
             *recalled.left_out,
             *map(_unpaired, history.unpaired),
-            *_unread(resolved.after_seq + 1, history.begin - 1),
+            *_older_than_read(resolved.after_seq + 1, history.begin - 1),
         ],
     )
 
 
-def _unread(first: int, last: int) -> Iterator[Decision]:
+def _older_than_read(first: int, last: int) -> Iterator[Decision]:
     """Yield a decision for the messages that are older than what any context of this budget could hold."""
     if first <= last:
         note = f"messages {first} to {last}, too old for this budget"
@@ -91,8 +91,8 @@ def _recall(
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
-    gathers = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
-    if gathers and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
+    asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
+    if asks_for_several and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.index_version)
@@ -144,16 +144,16 @@ def _recall(
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
     offered = {hit.id for hit in hits}
-    quoted = [] if gathers else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
+    quoted = [] if asks_for_several else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
-    if gathers:
+    if asks_for_several:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         standing=history.standing,
         facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
         hits=hits,
         find_antecedent=antecedents.find,
-        gathers=gathers,
+        asks_for_several=asks_for_several,
         left_out=[
             *_ranked_lower(facts_and_next, ranked_hits, count, resolved, history),
             *ended_facts,
@@ -263,11 +263,12 @@ def _ranked_lower(
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.index_version.chunks if history.index_version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:
-        is_cut, some = len(offered) >= count, "all"
+        has_more, chunks_in_all = len(offered) >= count, ""
     else:
-        is_cut, some = len(offered) < chunks, f"of {chunks:,} chunks all"
-    if offered and is_cut:
-        note = f"{some} but the best {len(offered)}: they score less than {min(one.score for one in offered):.2f}"
+        has_more, chunks_in_all = len(offered) < chunks, f"of {chunks:,} chunks "
+    if offered and has_more:
+        least = min(one.score for one in offered)
+        note = f"{chunks_in_all}all but the best {len(offered)}: they score less than {least:.2f}"
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 

@@ -31,7 +31,7 @@ from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturate, without_request
-from memstore.store.tokenize import QUESTION_TERM, hash_term, is_english, terms
+from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -98,7 +98,7 @@ class QueryBuilder:
             text,
             None,
             {word: hash_term(word, self.user_id) for word in words},
-            hash_term(QUESTION_TERM, self.user_id),
+            hash_term(QUESTION_MARK_TERM, self.user_id),
             embedded_text=text,
             embedder=embedder,
             model=chunks.model_id(embedder),

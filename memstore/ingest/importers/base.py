@@ -25,7 +25,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import ONE_FILE, ImportProblem, OpenFile, first_head, numbered_values, printable, read_files
+from .files import NOTHING_IN_ARCHIVES, ImportProblem, OpenFile, first_head, numbered_values, printable, read_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
@@ -111,12 +111,12 @@ class Importer:
 
     name: ClassVar[str]
     advice: ClassVar[str]
-    files: ClassVar[re.Pattern[str]] = ONE_FILE
+    files: ClassVar[re.Pattern[str]] = NOTHING_IN_ARCHIVES
     unit: ClassVar[str] = "item"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         self.path, self.options = path, options
-        self.seen: Counter[bytes] = Counter()  # digests of what came, see `count_seen`
+        self.equal_counts: Counter[bytes] = Counter()  # digests of what came, see `count_equal`
 
     @classmethod
     def sniff(cls, path: Path) -> float:
@@ -245,27 +245,27 @@ def time_or_none(value: object) -> datetime | None:
 # --- ids of what has none
 
 
-def derive_id(user: object, conversation: str, message: Mapping[str, Any], seen: Counter[bytes]) -> str:
+def derive_id(user: object, conversation: str, message: Mapping[str, Any], equal_counts: Counter[bytes]) -> str:
     """Return an id that follows from the message and from how many equal ones came before it."""
     said = [message.get(key) for key in ("role", "name", "content", "tool_calls", "tool_call_id", "occurred_at")]
     place = json.dumps([conversation, said], sort_keys=True, default=str)
     # The user counts but is no part of the id: a file has the same ids whether it or the caller names the user.
-    count = count_seen(json.dumps([user, place]), seen)
+    count = count_equal(json.dumps([user, place]), equal_counts)
     return "line:" + sha256(json.dumps([place, count]).encode()).hexdigest()
 
 
-def derive_name(messages: object, kind: str, seen: Counter[bytes]) -> str:
+def derive_name(messages: object, kind: str, equal_counts: Counter[bytes]) -> str:
     """Return a name that follows from a conversation's messages, and from how many equal ones came before it."""
     name = digest(messages)
-    count = count_seen(name, seen)
+    count = count_equal(name, equal_counts)
     return f"{kind}-{name}" + (f"-{count}" if count > 1 else "")
 
 
-def count_seen(key: str, seen: Counter[bytes]) -> int:
+def count_equal(key: str, equal_counts: Counter[bytes]) -> int:
     """Return how often this came until now, this time included; a digest is kept, for there may be millions."""
     place = sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
-    seen[place] += 1
-    return seen[place]
+    equal_counts[place] += 1
+    return equal_counts[place]
 
 
 def digest(value: object) -> str:

@@ -36,7 +36,7 @@ GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
-ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
+NOTHING_IN_ARCHIVES = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
 _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # leftovers of a Mac and of file managers in an archive

@@ -66,5 +66,5 @@ class Jsonl(Importer):
         if "occurred_at" in message:
             message["occurred_at"] = parse_time(message["occurred_at"])
         if "external_id" not in message:
-            message["external_id"] = derive_id(user, conversation, message, self.seen)
+            message["external_id"] = derive_id(user, conversation, message, self.equal_counts)
         return Record(user=user, conversation=conversation, message=message, where=where)

@@ -109,7 +109,7 @@ class OpenAIChats(Importer):
         messages = value["messages"]
         if value.get("tools"):
             yield IgnoredContent("definitions of tools")
-        name = derive_name(messages, "training", self.seen)
+        name = derive_name(messages, "training", self.equal_counts)
         for number, message in enumerate(messages, 1):
             yield from self.records(_convert(message, f"turn:{number}"), f"{where}, message {number}", name)
 

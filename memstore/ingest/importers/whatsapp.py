@@ -123,7 +123,7 @@ class WhatsApp(Importer):
         if not text.strip():
             return IgnoredContent("empty messages")
         message: Message = {"role": "user", "content": text, "name": speaker}
-        external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
+        external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.equal_counts)
         if speaker == me:
             del message["name"]
         when = shown.replace(tzinfo=self.options.timezone).astimezone(UTC)
