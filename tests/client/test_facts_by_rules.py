@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.derive.facts import rule_extractor
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 
@@ -113,3 +114,27 @@ async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncM
     await conversation.add("user", "Momo died.", name="Bob", occurred_at=START + timedelta(days=5))
     await store.derive()
     assert "The user's cat is called Momo." in await active(store)
+
+
+async def test_many_facts_are_stored_in_steps_so_that_nobody_waits_for_all_of_them(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [f"I painted fence number {n}. I live in {('Leeds', 'Porto', 'Rome')[n % 3]}." for n in range(100)]
+    states = {}
+    for user, most in (("alice", rule_extractor.MOST_FACTS), ("bob", 10_000)):
+        monkeypatch.setattr(rule_extractor, "MOST_FACTS", most)
+        scope = store.user(user)
+        await scope.conversation("c").add_many(
+            {"role": "user", "content": text, "occurred_at": START + timedelta(hours=n)} for n, text in enumerate(said)
+        )
+        assert (await store.derive()).failed == ()
+        steps = [event.body for event in await scope.events(types=["facts_extracted"])]
+        assert [step["from_seq"] for step in steps] == [1, *(step["to_seq"] + 1 for step in steps[:-1])]
+        assert steps[-1]["to_seq"] == len(said)
+        if user == "alice":
+            assert len(steps) > 1
+            assert max(step["to_seq"] - step["from_seq"] + 1 for step in steps) <= most
+        states[user] = [
+            (fact.text, fact.state, fact.valid_to, len(fact.sources)) for fact in await scope.facts(state=None)
+        ]
+    assert sorted(states["alice"]) == sorted(states["bob"])

@@ -443,6 +443,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         "occurred_at": datetime(2024, 1, 3, tzinfo=UTC),
     }
     like |= dict.fromkeys(("message_id", "start", "stop"))
+    near = {"subjects": ["user"], "model_id": MODEL, "limit": 50, "no_direction": -2.0}
     return [
         ("chunks", "version", {"model_id": MODEL}),
         ("chunks", "arrays", packed(datetime(2020, 1, 1, tzinfo=UTC))),
@@ -468,7 +469,9 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ),
         ("postings", "unposted", late(u) | {"limit": 1000}),
         ("postings", "reach", {}),
-        ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3}),
+        ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3, "candidates": some[:5]}),
+        ("facts", "nearest", near | {"query": vector()}),
+        ("facts", "vector_page", near | {"after": UUID(int=0)}),
         (
             "facts",
             "remembered",
@@ -522,7 +525,7 @@ async def test_a_small_user_pays_for_own_rows_only(seeded: Database) -> None:
 
 
 POINTED = {
-    *("version", "neighbourhood", "latest", "facts", "facts_said"),
+    *("version", "neighbourhood", "latest", "facts", "facts_said", "known"),
     *("messages_said", "summaries_said", "summaries_marked"),
 }
 
@@ -539,9 +542,12 @@ async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(analyzed: st
                 assert rows_read(scan) <= 100, (name, scan)
 
 
-async def test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_other_vectors(seeded: Database) -> None:
-    (values,) = (values for _, known, values in hot(0) if known == "known")
-    plan = await explained(seeded, HEAVY, "facts", "known", **(values | {"own": ["user 1"]}))
+@pytest.mark.parametrize("name", ["nearest", "vector_page"])
+async def test_new_facts_are_put_beside_those_of_their_subjects_without_reading_other_vectors(
+    seeded: Database, name: str
+) -> None:
+    (values,) = (values for family, statement, values in hot(0) if (family, statement) == ("facts", name))
+    plan = await explained(seeded, HEAVY, "facts", name, **(values | {"subjects": ["user 1"]}))
     read = [scan for scan in scans(plan) if scan["Relation Name"] == "item_vectors"]
     assert 0 < sum(rows_read(scan) for scan in read) <= 100
 

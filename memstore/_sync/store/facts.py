@@ -18,6 +18,7 @@ import numpy as np
 from memstore import ids
 from memstore._sync.store import chunks
 from memstore._sync.store.database import Read, Transaction, read_all
+from memstore._sync.store.nearest_facts import NEAREST
 from memstore.errors import Conflict
 from memstore.models import (
     Edge,
@@ -159,22 +160,23 @@ def known(
     span: FactSpan | None,
     query: Vectors | None,
     model: UUID | None,
+    candidates: Sequence[UUID] = (),
     *,
-    nearest: int,
     aside: tuple[list[str], str] | None = None,
     alias: str = "",
     named: Sequence[UUID] = (),
 ) -> list[KnownFact]:
-    """Return what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
+    """Return what a new fact is judged by: itself, what it has these attributes in common with, the nearest ones.
 
     And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
     another name of its subject.
 
     Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
-    said, `query` and `model` its vector and who made that.
+    said, `query` and `model` its vector and who made that, `candidates` those that may be nearest to it.
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
-    values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": nearest}
+    values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": NEAREST}
+    values["candidates"] = list(candidates)
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)

@@ -35,9 +35,9 @@ from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Remembere
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
+from memstore.store.nearest_facts import NewVector, read_nearest
 from memstore.store.rows import PendingWork, StaleWork
 
-NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -48,17 +48,20 @@ class Redo(NamedTuple):
     recipes: Collection[str]
 
 
-async def apply_fact(tx: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
+async def apply_fact(
+    tx: Transaction, new: ExtractedFact, model: UUID | None, candidates: Sequence[UUID], redo: Redo | None = None
+) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
+    `candidates` are stored facts that may be nearest to it.
     In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     attributes = related_attributes(new.slot)
     known = await facts.known(
-        tx, fact, attributes, new.spans[0], new.vector, model,
-        nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
+        tx, fact, attributes, new.spans[0], new.vector, model, candidates,
+        aside=aside, alias=new.alias, named=new.ends,
     )  # fmt: skip
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -158,7 +161,8 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
+    near = await read_nearest(tx, [NewVector(fact.id, fact.subject, "", new.vector)], model)
+    known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, near.candidates(0))
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
@@ -188,7 +192,7 @@ def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
 
 async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    known = await facts.known(tx, fact, related_attributes(new.slot), None, None, None, nearest=0)
+    known = await facts.known(tx, fact, related_attributes(new.slot), None, None, None)
     decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
         await _execute(tx, new, fact, decision, new.fact.occurred_at, None)
@@ -264,7 +268,7 @@ async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | Non
     slot = slot_of_fact(fact)
     if slot is None:
         return None
-    known = await facts.known(tx, fact, related_attributes(slot), None, None, None, nearest=0)
+    known = await facts.known(tx, fact, related_attributes(slot), None, None, None)
     said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
     active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
@@ -430,10 +434,16 @@ class FactDeriver:
             await chunks.lock_user(tx)
             erased = await messages.erased_items(tx, [one.fact.id for one in new])
             model = await embedding_models.lock_active(tx, self.dependencies.embedder)
-            for one in new:
-                if one.fact.id not in erased:
-                    kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                    counts[kind] = counts.get(kind, 0) + await apply_fact(tx, one, model, redo)
+            vectors = [NewVector(one.fact.id, one.fact.subject, one.alias, one.vector) for one in new]
+            nearest = await read_nearest(tx, vectors, model)
+            for place, one in enumerate(new):
+                if one.fact.id in erased:
+                    continue
+                is_new = await apply_fact(tx, one, model, nearest.candidates(place), redo)
+                kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
+                counts[kind] = counts.get(kind, 0) + is_new
+                if is_new and kind == "facts":
+                    nearest.add(place)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(tx, calls.usage, calls.invalid_responses)

@@ -242,6 +242,7 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 RECIPE = "rules/13"
 DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
 LOOKBACK = 3  # messages that may be needed to understand one
+MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
@@ -296,7 +297,7 @@ class ExtractedBatch(DerivedBatch):
 class RuleExtractor:
     """Extracts facts by rules."""
 
-    batch_size = 512  # enough for the encoder to sort them by length
+    batch_size = 128  # enough for `MOST_FACTS`
     uses_llm = False
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -314,16 +315,25 @@ class RuleExtractor:
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
-        read = [list(self._read(batch)) for batch in batches]
-        vectors = iter(self.dependencies.embed([draft.text for drafts in read for _, draft in drafts]))
+        read = [self._read(batch) for batch in batches]
+        vectors = iter(self.dependencies.embed([draft.text for _, drafts in read for _, draft in drafts]))
         extracted = []
-        for batch, drafts in zip(batches, read, strict=True):
+        for batch, (to_seq, drafts) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
             facts = [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
-            extracted.append(ExtractedBatch(batch.to_seq, facts, recipe=recipe))
+            extracted.append(ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
-    def _read(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
+    def _read(self, batch: FactBatch) -> tuple[int, list[tuple[Message, FactDraft]]]:
+        """Return the last message that was read, and the facts: no message more after `MOST_FACTS`."""
+        read: list[tuple[Message, FactDraft]] = []
+        for message, draft in self._drafts(batch):
+            if len(read) >= MOST_FACTS and message is not read[-1][0]:
+                return read[-1][0].seq, read
+            read.append((message, draft))
+        return batch.to_seq, read
+
+    def _drafts(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
         for place in range(batch.before, len(batch.messages)):
             message = batch.messages[place]

@@ -131,14 +131,14 @@ WHERE ranked.importance = 'pinned' OR ranked.place <= %(limit)s
 ORDER BY ranked.importance = 'pinned' DESC, ranked.place
 
 -- known --
--- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it in any state.
+-- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it of candidates in any state.
 -- And what was taken back or edited by hand and came from the same characters of the message.
 WITH near AS (
-    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all chunks, 4 times as long at 50,000
+    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all chunks
     FROM facts f
     CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
                         WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-    WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(own)s::text[]) AND %(query)s::vector IS NOT NULL
+    WHERE f.user_id = %(user_id)s AND f.id = ANY(%(candidates)s::uuid[])
     ORDER BY v.distance, f.id
     LIMIT %(limit)s
 ), same_words AS (
@@ -151,7 +151,8 @@ WITH near AS (
       AND least(s.stop, %(stop)s) - greatest(s.start, %(start)s) > 0.5 * greatest(s.stop - s.start, %(stop)s - %(start)s)
       AND EXISTS (SELECT 1 FROM fact_changes c
                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
-                    AND c.action IN ('retracted', 'edited'))
+                    AND c.action IN ('retracted', 'edited')
+                  OFFSET 0)  -- by the fact: a join may read the changes of all facts
 ), chosen AS (
     SELECT id FROM near
     UNION SELECT id FROM same_words
@@ -178,12 +179,32 @@ SELECT f.*,
         WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS cosine,
        f.id IN (SELECT id FROM same_words) AS same_words
 FROM chosen
-JOIN facts f ON f.id = chosen.id
+CROSS JOIN LATERAL (SELECT * FROM facts WHERE user_id = %(user_id)s AND id = chosen.id OFFSET 0) AS f
 LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
                    ORDER BY c.recorded_at DESC, c.id LIMIT 1) AS done ON true
-WHERE f.user_id = %(user_id)s
 ORDER BY f.id
+
+-- nearest --
+-- The facts of a subject, in any state, that are nearest to a new one: a vector of zeros is the farthest.
+SELECT f.id, coalesce(1 - nullif(v.distance, 'NaN'), %(no_direction)s) AS cosine
+FROM facts f
+CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
+                    WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
+WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(subjects)s::text[])
+ORDER BY v.distance, f.id
+LIMIT %(limit)s
+
+-- vector_page --
+-- A page of the facts of some subjects in any state, by id, with those vectors that they have, in Postgres' binary format.
+SELECT string_agg(uuid_send(f.id) || int4send(array_position(%(subjects)s::text[], f.subject))
+                  || int4send((v.embedding IS NOT NULL)::int), '') AS records,
+       string_agg(vector_send(v.embedding), '') AS vectors
+FROM (SELECT id, subject FROM facts
+      WHERE user_id = %(user_id)s AND subject = ANY(%(subjects)s::text[]) AND id > %(after)s
+      ORDER BY id LIMIT %(limit)s) AS f
+LEFT JOIN LATERAL (SELECT embedding FROM item_vectors
+                   WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v ON true
 
 -- remembered --
 -- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.
