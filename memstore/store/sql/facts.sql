@@ -134,12 +134,11 @@ ORDER BY ranked.importance = 'pinned' DESC, ranked.place
 -- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it of candidates in any state.
 -- And what was taken back or edited by hand and came from the same characters of the message.
 WITH near AS (
-    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all chunks
-    FROM facts f
+    SELECT candidate.id  -- OFFSET 0: each one's vector by its key. A join may read those of all chunks
+    FROM unnest(%(candidates)s::uuid[]) AS candidate (id)
     CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
-                        WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-    WHERE f.user_id = %(user_id)s AND f.id = ANY(%(candidates)s::uuid[])
-    ORDER BY v.distance, f.id
+                        WHERE user_id = %(user_id)s AND item_id = candidate.id AND model_id = %(model_id)s OFFSET 0) AS v
+    ORDER BY v.distance, candidate.id
     LIMIT %(limit)s
 ), same_words AS (
     SELECT f.id
@@ -179,7 +178,8 @@ SELECT f.*,
         WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS cosine,
        f.id IN (SELECT id FROM same_words) AS same_words
 FROM chosen
-CROSS JOIN LATERAL (SELECT * FROM facts WHERE user_id = %(user_id)s AND id = chosen.id OFFSET 0) AS f
+CROSS JOIN LATERAL (SELECT * FROM facts  -- in an order that only the key has: else all facts of a new user may be read
+                    WHERE user_id = %(user_id)s AND id BETWEEN chosen.id AND chosen.id ORDER BY id OFFSET 0) AS f
 LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
                    ORDER BY c.recorded_at DESC, c.id LIMIT 1) AS done ON true
