@@ -91,16 +91,16 @@ class Layout:
     def __init__(self, candidates: Candidates, target: BudgetSpec, summary_tokens: int = 0) -> None:
         self.candidates, self.target = candidates, target
         sections = candidates.sections
-        self.base = room_for_sections(candidates.system, target)
+        self.section_room = room_for_sections(candidates.system, target)
         own = [section for section in sections if section.text is not None]
         self.static = [section.name for section in own if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
-        self.room = target.most - bare  # for what is chosen
-        self.is_small_list = candidates.asks_for_several and self.base < CAPPED_ROOM
+        self.item_room = target.most - bare  # for what is chosen
+        self.is_small_list = candidates.asks_for_several and self.section_room < CAPPED_ROOM
         if candidates.asks_for_several:
             sections = merge_sections(SMALL_GATHERING if self.is_small_list else GATHERING, sections)
         self.sections = sections
-        self.plan = allowances(self.sections, max(0, self.base))
+        self.plan = allowances(self.sections, max(0, self.section_room))
         self.factory = factory = ItemFactory(target.counter)
         self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
             SUMMARIES: factory.summaries(candidates.summaries),
@@ -115,7 +115,9 @@ class Layout:
     def _select_static(self) -> Selection:
         items, plan = self.items, self.plan
         self._check(required_items(items, plan))
-        selection = select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
+        selection = select_static(
+            items, plan, self.static, self.section_room, self.section_room - self.item_room, self.summary_tokens
+        )
         selection.is_static = selection.is_static and not self.is_small_list
         return selection
 
@@ -132,13 +134,13 @@ class Layout:
         if plan[SUMMARIES].required:
             self.selection = self._select_static()
         selection = self.selection
-        selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.room)
-        select_answers(selection, self.items, plan, self.static, self.room)
-        fill(selection, self.items, plan, self.static, self.room)
+        selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.item_room)
+        select_answers(selection, self.items, plan, self.static, self.item_room)
+        fill(selection, self.items, plan, self.static, self.item_room)
         self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
         for _ in range(ATTEMPTS):
-            room = self._room_left(self.tokens - (self.target.most - self.room))
+            room = self._room_left(self.tokens - (self.target.most - self.item_room))
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
                 pass
@@ -157,10 +159,10 @@ class Layout:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
         estimated = self.selection.tokens
         if self.tokens.kind != "server" or counted <= 0:  # not counted by the model's own server
-            return self.room - (counted - estimated)
+            return self.item_room - (counted - estimated)
         rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
-        self.plan = allowances(self.sections, max(0, int(self.base * rate)))
-        return int(self.room * rate)
+        self.plan = allowances(self.sections, max(0, int(self.section_room * rate)))
+        return int(self.item_room * rate)
 
     def _build(self) -> None:
         self.content = self._content(self.selection.chosen)
@@ -320,7 +322,7 @@ def block_key(first_seq: int, last_seq: int) -> str:
 def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(layout.candidates.left_out, _older_turns(layout)):
+    for decision in chain(layout.candidates.left_out, _turns_left_out(layout)):
         seen[decision.section] += 1
         if seen[decision.section] <= LISTED:
             listed.append(decision)
@@ -342,7 +344,7 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     return listed, unlisted
 
 
-def _older_turns(layout: Layout) -> Iterator[Decision]:
+def _turns_left_out(layout: Layout) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
     first = min((one.from_seq for one in layout.content.summaries), default=0)
     last = max((one.to_seq for one in layout.content.summaries), default=-1)  # without a gap from there on
