@@ -71,6 +71,13 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence
     return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
+def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
+    """Return whether a query is this stored question, which the model has yet to answer."""
+    # Somebody may say "Go on." again. Calls of tools and their results are not an answer yet.
+    answered = any(one.seq > question.seq and one.role == Role.ASSISTANT and not one.tool_calls for one in visible)
+    return query == question.text and not answered
+
+
 def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
     conversation, as_of = request.conversation_id, request.as_of
@@ -96,10 +103,11 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
+    visible = visibility.messages(said)
     question = _newest_question(tx, resolved, said)
-    if question is not None and request.query not in (None, question.text):
+    if question is not None and request.query is not None and not _is_open(question, request.query, visible):
         question = None
-    turns, unpaired = split_turns(visibility.messages(said))
+    turns, unpaired = split_turns(visible)
     since = [one for one in every if one.from_seq > resolved.after_seq]
     if visibility.is_active:
         ranked = tx.get(facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of))
