@@ -15,6 +15,7 @@ from memstore.context.request import (
     STRATEGY,
     Request,
     Sections,
+    check_budget_left,
     check_settings,
     effective_settings,
     read_sections,
@@ -226,6 +227,7 @@ class AsyncConversationScope:
         settings = check_settings(redactor.redact_json(settings))
         async with self._database.user_transaction(self.user.id) as tx:
             await make_conversations(tx, [self._place])
+            check_budget_left(await messages.settings_of(tx, self.id), settings, self._runtime.settings)
             await messages.describe(tx, self.id, title, channel, settings)
 
     async def context(

@@ -178,9 +178,9 @@ def _reasons(error: ValidationError) -> Iterator[str]:
         yield f"{place}: {reason}" if place else reason
 
 
-def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless it is None or one of the known words."""
-    if value is not None and value not in known:
+def check_choice(name: str, value: str | None, known: Sequence[str], *, optional: bool = True) -> None:
+    """Raise `InvalidInput` unless it is one of the known words, or None where it is optional."""
+    if value not in known and not (optional and value is None):
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
 
@@ -264,6 +264,17 @@ def to_uuid(item: Fact | FactChange | Message | Context | Receipt | UUID | str) 
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(f"{value!r:.60} is no id; give a UUID, as memstore gave it.") from None
+
+
+def to_page_position(before: tuple[When, UUID | str] | None) -> tuple[datetime, UUID] | None:
+    """Return the time and the id of the item after which a page begins; None stays None."""
+    if before is None:
+        return None
+    is_pair = isinstance(before, tuple | list) and len(before) == 2
+    moment = to_utc(before[0], "before") if is_pair else None
+    if moment is None:
+        raise InvalidInput(f"before={before!r:.60}: give the time and the id of the last one of the page before.")
+    return moment, to_uuid(before[1])
 
 
 def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:

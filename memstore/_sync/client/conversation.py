@@ -15,6 +15,7 @@ from memstore._sync.context.request import (
     STRATEGY,
     Request,
     Sections,
+    check_budget_left,
     check_settings,
     effective_settings,
     read_sections,
@@ -226,6 +227,7 @@ class ConversationScope:
         settings = check_settings(redactor.redact_json(settings))
         with self._database.user_transaction(self.user.id) as tx:
             make_conversations(tx, [self._place])
+            check_budget_left(messages.settings_of(tx, self.id), settings, self._runtime.settings)
             messages.describe(tx, self.id, title, channel, settings)
 
     def context(
