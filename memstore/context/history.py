@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from memstore.context.outdated import FORMER
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import as_seen_by
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
@@ -22,9 +23,9 @@ from memstore.strategies.base import Turn, split_turns
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = ("allergy", "answer_style")
-FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
+NAME = "name"  # the attribute of somebody's name
 MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
-A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+TOKENS_PER_MESSAGE = 32  # to guess how many recent messages to read; where that is too few, more are read
 STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
@@ -168,7 +169,7 @@ async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tu
     return seen, [fact for fact in known if fact.id in kept]
 
 
-def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+def _page_size(tokens: int, size: float = TOKENS_PER_MESSAGE) -> int:
     """Return how many messages of this size to read for so many tokens."""
     return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
 

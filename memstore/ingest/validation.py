@@ -35,7 +35,7 @@ from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
 MOST_TAGS = 100
-MOST_ROWS = 1_000_000
+LARGEST_LIMIT = 1_000_000
 MOST_OFFSET = 2**31 - 1
 
 
@@ -200,7 +200,7 @@ def check_query(query: str, min_score: object = None) -> None:
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
 
-def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -> None:
+def check_number(value: int, name: str, least: int = 1, most: int = LARGEST_LIMIT) -> None:
     """Raise `InvalidInput` unless this is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name}={value!r:.60}: give a whole number from {least} to {most:,}.")
