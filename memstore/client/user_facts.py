@@ -15,6 +15,7 @@ from memstore.ingest.validation import (
     check_name,
     check_number,
     check_text,
+    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
@@ -67,7 +68,7 @@ class AsyncUserFacts:
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         await self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
-        to_utc(None if before is None else before[0], "before")
+        position = to_page_position(before)
         filters: dict[str, Any] = {
             "state": None if state == ANY_STATE else state,
             "type": type,
@@ -79,7 +80,7 @@ class AsyncUserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=position, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from memstore.context.history import ConversationHistory
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
-from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
@@ -21,6 +20,7 @@ from memstore.context.utterances import (
     score_comment,
 )
 from memstore.models import (
+    LONGEST_PREVIEW,
     UNIMPORTANT,
     Chunk,
     Decision,
@@ -40,9 +40,9 @@ from memstore.store.database import Transaction
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 MOST_FACTS = 40  # offered to selection
-# One hit is read for every A_HIT tokens that recent turns leave. Recent turns take half of the budget, if there are
-# enough of them; a hit costs as much time as one of them.
-A_HIT, FEWEST_HITS = 30, 40
+# So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
+# there are enough of them; a hit costs as much time as one of them.
+TOKENS_PER_HIT, FEWEST_HITS = 30, 40
 SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -50,7 +50,7 @@ NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time a
 
 def hits_for_budget(budget: int, recent: int) -> int:
     """Return how many hits are offered together with recent messages of so many tokens."""
-    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // A_HIT)
+    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // TOKENS_PER_HIT)
 
 
 async def collect_candidates(
@@ -90,7 +90,7 @@ def _older_than_read(first: int, last: int) -> Iterator[Decision]:
 
 
 def _unpaired(message: Message) -> Decision:
-    preview = f"{message.name or message.role}: {message.text or ''}"[:PREVIEW]
+    preview = f"{message.name or message.role}: {message.text or ''}"[:LONGEST_PREVIEW]
     seqs = (message.seq, message.seq)
     return Decision("recent", "message", message.id, message.tokens, Reason.UNPAIRED, seqs=seqs, preview=preview)
 
@@ -305,7 +305,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
+    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:LONGEST_PREVIEW])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -324,7 +324,7 @@ async def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
-    past = await stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = await stored_facts.past(tx, facts, resolved.request.as_of, LONGEST_PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

@@ -39,7 +39,7 @@ from memstore.context.selection import (
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
-from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import LONGEST_PREVIEW, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
@@ -55,7 +55,6 @@ SECTION_OF_PART = {  # the others are the user's own
 }
 RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
-PREVIEW = 160  # characters of what an item says
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
 # In a small context they are worth more than most of the latest turns.
@@ -276,22 +275,22 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     if isinstance(content, Hit):
         said_at = content.occurred_at if content.tier == Tier.FACTS else None
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
-        values |= {"length": len(content.text), "preview": content.text[:PREVIEW]}
+        values |= {"length": len(content.text), "preview": content.text[:LONGEST_PREVIEW]}
         values |= {"note": content.later or item.note, "others": content.later_ids}
     elif isinstance(content, Summary):
-        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
+        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:LONGEST_PREVIEW]}
     elif isinstance(content, Block):
         reason = reason or Reason.COMPRESSED
-        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:PREVIEW]}
+        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:LONGEST_PREVIEW]}
     elif isinstance(content, Turn):
         first, *others = content.messages
         values = {
             "seqs": (first.seq, content.messages[-1].seq),
             "others": tuple(message.id for message in others),
-            "preview": f"{first.name or first.role}: {(first.text or '')[:PREVIEW]}",
+            "preview": f"{first.name or first.role}: {(first.text or '')[:LONGEST_PREVIEW]}",
         }
     else:
-        values = {"preview": str(content)[:PREVIEW]}
+        values = {"preview": str(content)[:LONGEST_PREVIEW]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
     return Decision(*about, standing=item.standing, **{"note": item.note, **values})
 

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from memstore.models.messages import Json
 from memstore.text import quantify
 
+LONGEST_PREVIEW = 160  # characters of how an item begins
 Amount = int | float  # tokens (int), or a share of the room (float): 1 is a token, 1.0 is all
 
 

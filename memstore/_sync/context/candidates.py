@@ -15,7 +15,6 @@ from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import Filters, ItemText
 from memstore._sync.store.database import Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
-from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
     LONGEST_PIECE,
@@ -25,15 +24,15 @@ from memstore.context.utterances import (
     says_nothing,
     score_comment,
 )
-from memstore.models import UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
+from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.signals import asks_for_list, asks_for_overview_or_order
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 MOST_FACTS = 40  # offered to selection
-# One hit is read for every A_HIT tokens that recent turns leave. Recent turns take half of the budget, if there are
-# enough of them; a hit costs as much time as one of them.
-A_HIT, FEWEST_HITS = 30, 40
+# So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
+# there are enough of them; a hit costs as much time as one of them.
+TOKENS_PER_HIT, FEWEST_HITS = 30, 40
 SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -41,7 +40,7 @@ NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time a
 
 def hits_for_budget(budget: int, recent: int) -> int:
     """Return how many hits are offered together with recent messages of so many tokens."""
-    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // A_HIT)
+    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // TOKENS_PER_HIT)
 
 
 def collect_candidates(
@@ -81,7 +80,7 @@ def _older_than_read(first: int, last: int) -> Iterator[Decision]:
 
 
 def _unpaired(message: Message) -> Decision:
-    preview = f"{message.name or message.role}: {message.text or ''}"[:PREVIEW]
+    preview = f"{message.name or message.role}: {message.text or ''}"[:LONGEST_PREVIEW]
     seqs = (message.seq, message.seq)
     return Decision("recent", "message", message.id, message.tokens, Reason.UNPAIRED, seqs=seqs, preview=preview)
 
@@ -294,7 +293,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
+    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:LONGEST_PREVIEW])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -313,7 +312,7 @@ def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
-    past = stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = stored_facts.past(tx, facts, resolved.request.as_of, LONGEST_PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

@@ -19,10 +19,12 @@ from uuid import UUID
 from memstore._sync.context.visibility import VisibilityFilter
 from memstore._sync.store import facts, messages
 from memstore._sync.store.database import Transaction
-from memstore.context.layout import PREVIEW, content_hash
+from memstore.context.layout import content_hash
+from memstore.context.outdated import FORMER
 from memstore.derive.facts.normalization import content_words
 from memstore.models import (
     ALWAYS,
+    LONGEST_PREVIEW,
     PROFILE_HEADINGS,
     UNIMPORTANT,
     Decision,
@@ -38,7 +40,7 @@ from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
 TYPES = {"procedure": ANSWERS, "identity": WHO, "relationship": WHO, "plan": PLANNED, "goal": PLANNED, "event": PLANNED}
-ANSWER_STYLE, ALLERGY, NAME, FORMER = "answer_style", "allergy", "name", "former"
+ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
@@ -256,7 +258,7 @@ def _decision(one: _Candidate, counter: TokenCounter, reason: Reason | None = No
     fact = one.fact
     standing = fact.importance == ALWAYS
     return Decision(
-        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:PREVIEW]
+        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:LONGEST_PREVIEW]
     )
 
 
