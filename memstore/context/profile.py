@@ -15,13 +15,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from memstore.context.items import ProfileSource, is_by_rules
 from memstore.context.layout import PREVIEW, content_hash
-from memstore.context.visibility import VisibilityFilter
 from memstore.derive.facts.normalization import content_words
 from memstore.models import (
     ALWAYS,
     PROFILE_HEADINGS,
-    UNIMPORTANT,
     Decision,
     Fact,
     Message,
@@ -31,8 +30,6 @@ from memstore.models import (
     Receipt,
 )
 from memstore.providers import TokenCounter
-from memstore.store import facts, messages
-from memstore.store.database import Transaction
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
@@ -148,47 +145,14 @@ class _Candidate:
         return frozenset(content_words((self.fact.attribute or "").partition("/")[2]))
 
 
-async def build_profile(
-    tx: Transaction,
-    counter: TokenCounter,
-    budget: int,
-    *,
-    subject: str | None = None,
-    as_of: datetime | None = None,
-    visibility: VisibilityFilter | None = None,
-    without: Collection[UUID] = (),
-) -> Profile:
-    """Return the profile of a subject, by default of the one that most facts are about, of at most `budget` tokens.
+def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -> Profile:
+    """Return the profile of at most `budget` tokens. Blocking: a counter may ask a server, many times.
 
-    It has none of the facts `without`, and none that a viewer does not see.
+    Lines of each section are taken in turn, pinned ones before all else, while the finished text is within the budget.
+    Of quotations that say nothing alone the receipt says so.
     """
-    known = await facts.facts(tx, as_of=as_of)
-    if visibility is not None and visibility.is_active:
-        seen = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
-        known = [fact for fact in known if fact.id in seen]
-    if subject is None:
-        counts = Counter(fact.subject for fact in known)
-        subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
-    about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
-    about = [fact for fact in about if fact.id not in without]
-    names = {fact.subject.split()[0].casefold() for fact in known} - {subject.casefold()}
-    read = await messages.known(tx, sorted({fact.spans[0].message_id for fact in about if _is_by_rules(fact)}))
-    candidates, unclear = _candidates(about, read, names)
-    return compose_profile(subject, candidates, unclear, counter, budget, as_of)
-
-
-def compose_profile(
-    subject: str,
-    candidates: Sequence[_Candidate],
-    unclear: Sequence[_Candidate],
-    counter: TokenCounter,
-    budget: int,
-    as_of: datetime | None,
-) -> Profile:
-    """Take lines of each section in turn, pinned ones before all else, while the finished text is within the budget.
-
-    Of `unclear` quotations, which say nothing alone, the receipt says so.
-    """
+    subject = source.subject
+    candidates, unclear = _candidates(source)
     queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
     for one in candidates:
         queues[one.section].append(one)
@@ -221,7 +185,7 @@ def compose_profile(
         left_out=tuple(_decision(one, counter, reason) for one, reason in left_out[:LISTED]),
         unlisted=dict(Counter(str(reason) for _, reason in left_out[LISTED:])),
         content_hash=content_hash([{"content": text}]),
-        arguments={"subject": subject} | ({} if as_of is None else {"as_of": as_of.isoformat()}),
+        arguments={"subject": subject} | ({} if source.as_of is None else {"as_of": source.as_of.isoformat()}),
     )
     return Profile(subject, lines, text, tokens, receipt)
 
@@ -275,14 +239,10 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
 # -- what may be in
 
 
-def _is_by_rules(fact: Fact) -> bool:
-    return fact.recipe.startswith("rules/") and bool(fact.spans)
-
-
-def _candidates(
-    about: Sequence[Fact], read: Mapping[UUID, Message], names: Collection[str]
-) -> tuple[list[_Candidate], list[_Candidate]]:
+def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidate]]:
     """Return what may be in a profile, the best first, and quotations that may not."""
+    about, read = source.facts, source.messages
+    names = {subject.split()[0].casefold() for subject in source.subjects} - {source.subject.casefold()}
     times = [fact.occurred_at for fact in about] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
@@ -388,7 +348,7 @@ def _sentence(fact: Fact, read: Mapping[UUID, Message]) -> str | None:
     A preference is of the speaker's own words, and not of one thing that both look at; a named speaker tells no name
     of theirs; a value that goes on after what the rules took is quoted with its whole sentence.
     """
-    if not _is_by_rules(fact) or fact.importance == ALWAYS:
+    if not is_by_rules(fact) or fact.importance == ALWAYS:
         return fact.text
     attribute, message = (fact.attribute or "").split("/")[0], read.get(fact.spans[0].message_id)
     if (attribute == FORMER and not fact.value) or (attribute == NAME and fact.text.split("'")[0] != "The user"):

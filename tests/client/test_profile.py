@@ -1,5 +1,6 @@
 """Profiles, and what is forgotten on purpose: facts that are pinned, unimportant, expired, or were in no context."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,6 +9,7 @@ from memstore import Context, InvalidInput, Section
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.models import Reason
+from tests.helpers.fakes import WordCounter
 
 DAY = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = (
@@ -28,6 +30,23 @@ async def known(store: AsyncMemoryStore, *said: str, user: str = "alice") -> Asy
         await alice.conversation(f"day {day}").add("user", text, occurred_at=DAY + timedelta(days=day))
     await store.derive()
     return alice
+
+
+class WatchingCounter(WordCounter):
+    """A counter that notes where a profile is counted: with how many connections taken, and on an event loop or not."""
+
+    def __init__(self, store: AsyncMemoryStore) -> None:
+        self.store = store
+        self.seen: set[tuple[int, bool]] = set()
+
+    def count(self, text: str) -> int:
+        if text.startswith("The user:"):
+            try:
+                on_loop = asyncio.get_running_loop() is not None
+            except RuntimeError:
+                on_loop = False
+            self.seen.add((len(self.store._database._checked_out), on_loop))
+        return super().count(text)
 
 
 def facts_in(context: Context) -> dict[str, bool]:
@@ -51,6 +70,17 @@ async def test_a_profile_says_each_thing_once_with_its_sources(store: AsyncMemor
     assert len(porto.sources) == 2, "twins of two languages are one line"
     again = await alice.profile(400)
     assert (again.text, again.receipt.content_hash) == (profile.text, profile.receipt.content_hash)
+
+
+async def test_no_transaction_is_open_and_no_loop_waits_while_a_profile_is_composed(store: AsyncMemoryStore) -> None:
+    alice = await known(store)
+    counter = store._runtime.counter = WatchingCounter(store)
+    assert (await alice.profile(100)).lines
+    assert counter.seen == {(0, False)}
+    counter.seen.clear()
+    context = await alice.conversation("day 0").context(budget=900, sections=[Section("profile")])
+    assert context.receipt.sections["profile"]
+    assert counter.seen == {(0, False)}
 
 
 async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: AsyncMemoryStore) -> None:
