@@ -241,8 +241,7 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
 
 def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidate]]:
     """Return what may be in a profile, the best first, and quotations that may not."""
-    about, read = source.facts, source.messages
-    names = {subject.split()[0].casefold() for subject in source.subjects} - {source.subject.casefold()}
+    about, read, names = source.facts, source.messages, _names_of_others(source)
     times = [fact.occurred_at for fact in about] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
@@ -267,6 +266,12 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
                 typed.append(_candidate(section, fact, text, (text == fact.text, *_rank(fact))))
     quoted = [one for some in (spoken, brief) for one in _order_by_topic(some, frequencies, len(about))]
     return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *quoted], unclear
+
+
+def _names_of_others(source: ProfileSource) -> frozenset[str]:
+    """Return the first words of the other subjects, without case: "jon" of "Jon Snow", but no "the" of "The user"."""
+    own, *others = (name.split()[0].casefold() for name in (source.subject, *source.subjects))
+    return frozenset(name for name in others if name != own and content_words(name))
 
 
 def _words(fact: Fact) -> tuple[str, ...]:

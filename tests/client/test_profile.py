@@ -83,6 +83,23 @@ async def test_no_transaction_is_open_and_no_loop_waits_while_a_profile_is_compo
     assert counter.seen == {(0, False)}
 
 
+async def test_a_quotation_that_calls_somebody_is_out_and_an_article_is_no_name(store: AsyncMemoryStore) -> None:
+    said = (
+        "I play the cello in a local orchestra, the concerts happen every winter.",
+        "I repair antique clocks for a museum, Jon.",
+    )
+    alice = await known(store, *said)
+    await alice.add_fact("Jon keeps bees.", type="preference", subject="Jon Smith")
+    for subject in ("The user", "Alice"):
+        if subject == "Alice":
+            for text in said:
+                await alice.conversation("named").add("user", text, name=subject, occurred_at=DAY)
+            await store.derive()
+        profile = await alice.profile(400, subject)
+        assert [line.text for line in profile.lines] == [f'"{said[0]}"']
+        assert [one.preview for one in profile.receipt.left_out] == [f'"{said[1]}"']
+
+
 async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: AsyncMemoryStore) -> None:
     alice = await known(store)
     whole = await alice.profile(1000)
