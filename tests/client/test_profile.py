@@ -116,11 +116,24 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
     store: AsyncMemoryStore,
 ) -> None:
     joined = "My daughter Ida plays the cello, and I prefer trains to planes."
-    alice = await known(store, joined, "@writer keep the discount of my old customers, I want it until next June.")
+    said = (
+        joined,
+        "@writer keep the discount of my old customers, I want it until next June.",
+        "I prefer setting realistic deadlines with built-in buffers to avoid last-minute rushes and stress spikes, but "
+        "I'm not sure how to apply this preference to my current project, so can you help me with a plan for the week?",
+        "If the bank in the town agrees to the loan that the mayor has promised to all of the small shops, "
+        "I buy the bakery in Leeds with my sister Clara.",
+    )
+    alice = await known(store, *said)
     profile = await alice.profile(300)
-    assert [line.text for line in profile.lines] == ["The user has a daughter Ida.", '"I prefer trains to planes."']
+    assert [line.text for line in profile.lines] == [
+        "The user has a daughter Ida.",
+        f'"{said[2].partition(", but")[0]}"',
+        '"I prefer trains to planes."',
+    ]
     out = {one.preview.split()[0]: str(one.reason) for one in profile.receipt.left_out}
-    assert out == {'"My': "duplicate", '"@writer': "says nothing alone"}
+    assert out.pop('"My') == "duplicate"
+    assert out == dict.fromkeys(('"@writer', '"I'), "says nothing alone")
 
 
 async def test_a_profile_has_what_holds_of_its_subject_alone(store: AsyncMemoryStore) -> None:
