@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
@@ -138,14 +139,16 @@ class AsyncUserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore.context.profile import build_profile
+        from memstore.context.profile import compose_profile
+        from memstore.context.profile_source import read_profile_source
 
         check_number(budget, "budget")
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         async with self._database.user_transaction(self.id) as tx:
-            return await build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
+            source = await read_profile_source(tx, subject=subject, as_of=moment)
+        return await to_thread(compose_profile, source, self._runtime.counter, budget)
 
     async def add_fact(
         self,

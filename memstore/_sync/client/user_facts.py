@@ -139,14 +139,16 @@ class UserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore._sync.context.profile import build_profile
+        from memstore._sync.context.profile_source import read_profile_source
+        from memstore.context.profile import compose_profile
 
         check_number(budget, "budget")
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         with self._database.user_transaction(self.id) as tx:
-            return build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
+            source = read_profile_source(tx, subject=subject, as_of=moment)
+        return compose_profile(source, self._runtime.counter, budget)
 
     def add_fact(
         self,
