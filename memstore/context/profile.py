@@ -48,9 +48,10 @@ LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section th
 
 # What says nothing alone: it needs what was said before, who listens, or a thing that both look at.
 _LEANING = re.compile(
-    r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|"
-    r"ones?|both|too|same|similar|another|else|what|how|thanks|thank|the way|"
-    r"last (?:talked|spoke|met)|speaking of|I mean|actually|(?:some|any|every|no)(?:thing|one|body|where)|"
+    r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|ya|u|we'll|let's|"
+    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|the way|"
+    r"picture|pics?|photos?|last (?:talked|spoke|met)|a few more|speaking of|I mean|actually|"
+    r"(?:some|any|every|no)(?:thing|one|body|where)|"
     r"es|dies\w*|jene\w*|ihn|ihm|ihr|ihnen|dort|du|dich|dir|dein\w*|auch|danke|"
     r"ça|cela|ceci|celui|celle|lui|leur|toi|tu|te|ton|ta|tes|vous|votre|vos|merci|"
     r"eso|esto|ese|esa|ello|ellos|ellas|usted|tú|tus|gracias)\b",
@@ -63,9 +64,12 @@ _FIRST_PERSON = re.compile(
 # How somebody feels at the moment, what they wish or think: nothing that lasts.
 _MOOD = re.compile(
     r"\b(?:glad|happy|happier|excited|stoked|thrilled|grateful|thankful|proud|sorry|feel\w*|felt|sure|determined|confident|"
-    r"motivated|hope\w*|hoping|guess|think|thought|know|wish|wanna|wanted|appreciate\w*|can['’]?t wait|looking forward|"
-    r"quit|give up|gonna keep|keep (?:going|pushing)|definitely|maybe|perhaps|come true|come see|"
-    r"can (?:see|picture)|should|re[ck]+om+end|off to \w+ (?:\w+ )?(?:with|some)|I['’]d|"
+    r"motivated|hope\w*|hoping|guess|think|thought|know|wish|agree|appreciate\w*|can['’]?t wait|looking forward|pumped|"
+    r"positive|amazing|awesome|blast|quit|give up|gonna keep|keep (?:going|pushing)|impressed|believ\w+|wanna|curious|"
+    r"remind\w*|bet|definitely|totally|inspir\w+|forget|come true|come see|"
+    r"can (?:see|picture)|wanted|should|re[ck]+om+end|vibes?|stuff|probably|maybe|perhaps|"
+    r"off to \w+ (?:\w+ )?(?:with|some)|I['’]d|"
+    r"(?:great|good|bad|special|cool|tough|unexpected)[\w -]* (?:experience|incident|day|time)|"
     r"froh|glücklich|dankbar|stolz|hoffe|glaube|denke|content|heureux|heureuse|"
     r"fier|fière|espère|pense|crois|feliz|contento|contenta|orgulloso|orgullosa|espero|creo|pienso)\b",
     re.IGNORECASE,
