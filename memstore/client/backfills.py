@@ -16,7 +16,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice, check_names
+from memstore.ingest.validation import check_choice, check_names, check_number, to_uuid
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan, Usage
 from memstore.providers import TokenCounter
 from memstore.store import backfills, llm_usage, messages, queue, watermarks
@@ -25,6 +25,7 @@ from memstore.store.watermarks import DERIVERS, PendingMessages
 
 ANSWER_TOKENS = {"summaries": 120, "facts": 600}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message besides its text: number, day, speaker
+LARGEST_CAP = 10**15  # tokens
 PROMPTS = {"summaries": "summary", "facts": "facts"}
 
 
@@ -88,6 +89,7 @@ class AsyncBackfills:
         conversations.
         """
         check_names(user=user)
+        _check_cap(max_tokens)
         derivers, backfill = _derivers(only), ids.uuid7()
         await to_thread(queue.prepare_queue, self._database.url)
         async with self._database.admin_transaction() as tx:
@@ -130,6 +132,7 @@ class AsyncBackfills:
 
     async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
         """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
+        _check_cap(max_tokens)
         async with self._database.admin_transaction() as tx:
             row = await _find(tx, backfill)
             if not await backfills.resume(tx, row.id, max_tokens=max_tokens):
@@ -157,10 +160,15 @@ class AsyncBackfills:
 
 
 async def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
-    rows = await backfills.backfills(tx, backfill, limit=1)
+    rows = await backfills.backfills(tx, None if backfill is None else to_uuid(backfill), limit=1)
     if not rows:
         raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
     return rows[0]
+
+
+def _check_cap(max_tokens: int | None) -> None:
+    if max_tokens is not None:
+        check_number(max_tokens, "max_tokens", 1, LARGEST_CAP)
 
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:

@@ -30,6 +30,7 @@ from memstore.ingest.validation import (
     check_text,
     parse_id_prefix,
     to_list,
+    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
@@ -165,8 +166,9 @@ class AsyncUserScope(AsyncUserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
+        position = to_page_position(before)
         async with self._database.user_transaction(self.id) as tx:
-            return await messages.conversations(tx, channel, before=before, limit=limit)
+            return await messages.conversations(tx, channel, before=position, limit=limit)
 
     async def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
@@ -183,8 +185,9 @@ class AsyncUserScope(AsyncUserFacts):
 
     async def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
+        summary_id = to_uuid(id)
         async with self._database.user_transaction(self.id) as tx:
-            summary = await summaries.summary(tx, id)
+            summary = await summaries.summary(tx, summary_id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return summary

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
@@ -15,6 +16,7 @@ from memstore.ingest.validation import (
     check_name,
     check_number,
     check_text,
+    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
@@ -67,7 +69,7 @@ class AsyncUserFacts:
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         await self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
-        to_utc(None if before is None else before[0], "before")
+        position = to_page_position(before)
         filters: dict[str, Any] = {
             "state": None if state == ANY_STATE else state,
             "type": type,
@@ -79,7 +81,7 @@ class AsyncUserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=position, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -137,14 +139,16 @@ class AsyncUserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore.context.profile import build_profile
+        from memstore.context.profile import compose_profile
+        from memstore.context.profile_source import read_profile_source
 
         check_number(budget, "budget")
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         async with self._database.user_transaction(self.id) as tx:
-            return await build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
+            source = await read_profile_source(tx, subject=subject, as_of=moment)
+        return await to_thread(compose_profile, source, self._runtime.counter, budget)
 
     async def add_fact(
         self,

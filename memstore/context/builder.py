@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -13,8 +13,9 @@ from memstore._compat import run_both, to_thread
 from memstore._version import __version__
 from memstore.context.candidates import collect_candidates, hits_for_budget
 from memstore.context.history import ConversationHistory, load_history, reads_of_history
-from memstore.context.items import BudgetSpec, Candidates, merge_sections
+from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
+from memstore.context.profile_source import read_profile_source
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
@@ -23,7 +24,7 @@ from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter,
 from memstore.search.recall import Query, QueryBuilder, rerank
 from memstore.store import erasure, receipts, summaries
 from memstore.store.chunks import model_id
-from memstore.store.database import Database, Transaction
+from memstore.store.database import Database
 from memstore.store.summaries import Outline
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
@@ -90,21 +91,23 @@ async def _read_history(
     async with database.user_transaction(request.user_id, reads) as tx:
         resolved = await resolve(tx, request)
         history = await load_history(tx, resolved)
-        return await _add_profile(tx, resolved, counter, {fact.id for fact in history.standing}), history
+        section = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
+        if section is None:
+            return resolved, history
+        standing = {fact.id for fact in history.standing}
+        source = await read_profile_source(tx, as_of=request.as_of, visibility=resolved.visibility, without=standing)
+    return await to_thread(_add_profile, resolved, section, source, counter), history
 
 
-async def _add_profile(
-    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, standing: Collection[UUID]
+def _add_profile(
+    resolved: ResolvedRequest, wanted: Section, source: ProfileSource, counter: TokenCounter
 ) -> ResolvedRequest:
-    """Return the request with a profile as the text of the section that asks for one, without standing facts.
+    """Return the request with a profile as the text of the section that asks for one.
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
-    wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
-    if wanted is None:
-        return resolved
     # Here, since the rules compile for half a second.
-    from memstore.context.profile import build_profile  # noqa: PLC0415
+    from memstore.context.profile import compose_profile  # noqa: PLC0415
 
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
@@ -112,14 +115,7 @@ async def _add_profile(
     most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
-    profile = await build_profile(
-        tx,
-        counter,
-        int((tokens - around) * INDENTED),
-        as_of=request.as_of,
-        visibility=resolved.visibility,
-        without=standing,
-    )
+    profile = compose_profile(source, counter, int((tokens - around) * INDENTED))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
     sections = tuple(section if one is wanted else one for one in resolved.sections)

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from memstore.context.history import ConversationHistory
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
-from memstore.context.layout import PREVIEW
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
@@ -21,6 +20,7 @@ from memstore.context.utterances import (
     score_comment,
 )
 from memstore.models import (
+    LONGEST_PREVIEW,
     UNIMPORTANT,
     Chunk,
     Decision,
@@ -40,9 +40,9 @@ from memstore.store.database import Transaction
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 MOST_FACTS = 40  # offered to selection
-# One hit is read for every A_HIT tokens that recent turns leave. Recent turns take half of the budget, if there are
-# enough of them; a hit costs as much time as one of them.
-A_HIT, FEWEST_HITS = 30, 40
+# So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
+# there are enough of them; a hit costs as much time as one of them.
+TOKENS_PER_HIT, FEWEST_HITS = 30, 40
 SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
@@ -50,7 +50,7 @@ NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time a
 
 def hits_for_budget(budget: int, recent: int) -> int:
     """Return how many hits are offered together with recent messages of so many tokens."""
-    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // A_HIT)
+    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // TOKENS_PER_HIT)
 
 
 async def collect_candidates(
@@ -90,9 +90,36 @@ def _older_than_read(first: int, last: int) -> Iterator[Decision]:
 
 
 def _unpaired(message: Message) -> Decision:
-    preview = f"{message.name or message.role}: {message.text or ''}"[:PREVIEW]
+    preview = f"{message.name or message.role}: {message.text or ''}"[:LONGEST_PREVIEW]
     seqs = (message.seq, message.seq)
     return Decision("recent", "message", message.id, message.tokens, Reason.UNPAIRED, seqs=seqs, preview=preview)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The facts and the hits that the question ranks first, of those that may be in; there may be more of either."""
+
+    facts: Sequence[RankedChunk]
+    hits: Sequence[RankedChunk]
+    more_facts: bool
+    more_hits: bool
+
+
+async def _rank(
+    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most_hits: int
+) -> _Ranked:
+    visibility = resolved.visibility
+    depth = max(most_hits, VIEWED_DEPTH if visibility.is_active else DEPTH)
+    filters = Filters(as_of=resolved.request.as_of)
+    ranking = await rank_candidates(tx, query, filters, depth, version=history.index_version)
+    found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
+    may_be_hits = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
+    spare = 0
+    if not visibility.is_active:
+        spare, may_be_hits = SPARE_HITS, _until_enough_are_long(may_be_hits, most_hits)
+    facts = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MOST_FACTS + 1, resolved)
+    hits = await _take_visible(tx, may_be_hits, most_hits + spare, resolved)
+    return _Ranked(facts[:MOST_FACTS], hits, len(facts) > MOST_FACTS, len(hits) >= most_hits)
 
 
 async def _recall(
@@ -103,30 +130,25 @@ async def _recall(
     asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
     if asks_for_several and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
         count = hits_for_budget(resolved.budget, 0)
-    depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
-    ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.index_version)
-    found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
-    may_be_hits = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
-    most_hits = count
-    if not visibility.is_active:
-        most_hits, may_be_hits = count + SPARE_HITS, _until_enough_are_long(may_be_hits, count)
-    facts_and_next = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MOST_FACTS + 1, resolved)
-    ranked_facts, ranked_hits = facts_and_next[:MOST_FACTS], await _take_visible(tx, may_be_hits, most_hits, resolved)
+    ranked = await _rank(tx, query, resolved, history, count)
     *rows, said_facts, messages_before = await tx.all_together(
         [
-            *chunks.read_texts([one.chunk for one in (*ranked_facts, *ranked_hits)], as_of, mark_outdated=asks),
+            *chunks.read_texts([one.chunk for one in (*ranked.facts, *ranked.hits)], as_of, mark_outdated=asks),
             stored_facts.said_facts(
-                [one.chunk.item_id for one in ranked_hits if one.chunk.tier == Tier.MESSAGES], as_of
+                [one.chunk.item_id for one in ranked.hits if one.chunk.tier == Tier.MESSAGES], as_of
             ),
-            messages.read_before([one.chunk for one in ranked_hits if _may_need_antecedent(one.chunk)]),
+            messages.read_before([one.chunk for one in ranked.hits if _may_need_antecedent(one.chunk)]),
         ]
     )
     texts = {one.id: one for some in rows for one in some}
     facts, hits = (
-        [make_hit(one, texts[one.chunk.item_id]) for one in ranked if one.chunk.item_id in texts]
-        for ranked in (ranked_facts, ranked_hits)
+        [make_hit(one, texts[one.chunk.item_id]) for one in some if one.chunk.item_id in texts]
+        for some in (ranked.facts, ranked.hits)
     )
-    changes = await _find_changes(tx, resolved, ranked_facts, facts, texts, said_facts)
+    left_out = [*_ranked_lower(ranked, resolved, history)]
+
+    # What holds no longer is marked, ranks lower or is left out.
+    changes = await _find_changes(tx, resolved, ranked.facts, facts, texts, said_facts)
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated_hits = [
@@ -135,6 +157,14 @@ async def _recall(
         if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
     ]
     hits = mark_outdated([hit for hit in hits if hit not in outdated_hits], facts, changes, rank_behind=asks)
+    facts = changes.mark(facts)
+    ended_facts, scores = await _superseded(
+        tx, [one for one in ranked.facts if one.chunk.item_id not in texts], resolved
+    )
+    facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
+    left_out += [*ended_facts, *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits)]
+
+    # So is what says nothing alone: an answer says something together with its question.
     outdated_ids = {hit.id for hit in outdated_hits}
     antecedents = AntecedentFinder(
         {
@@ -147,16 +177,15 @@ async def _recall(
     )
     empty_hits = [hit for hit in hits if antecedents.says_nothing(hit)]
     hits = [hit for hit in hits if hit not in empty_hits]
-    facts = changes.mark(facts)
-    ended_facts, scores = await _superseded(
-        tx, [one for one in ranked_facts if one.chunk.item_id not in texts], resolved
-    )
-    facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
-    # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
-    # stands in place of a message that does not fit.
+    left_out += [_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits]
+
+    # And a fact that is a message in its own words, beside the message. Where several things are asked for, it stands
+    # in place of a message that does not fit.
     offered = {hit.id for hit in hits}
     quoted = [] if asks_for_several else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
+    left_out += [_decision(fact, Reason.DUPLICATE) for fact in quoted]
+    left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
     if asks_for_several:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
@@ -165,14 +194,7 @@ async def _recall(
         hits=hits,
         find_antecedent=antecedents.find,
         asks_for_several=asks_for_several,
-        left_out=[
-            *_ranked_lower(facts_and_next, ranked_hits, count, resolved, history),
-            *ended_facts,
-            *(_decision(fact, Reason.DUPLICATE) for fact in quoted),
-            *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
-            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits),
-            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits),
-        ],
+        left_out=left_out,
     )
 
 
@@ -258,28 +280,22 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _ranked_lower(
-    facts: Sequence[RankedChunk],
-    offered: Sequence[RankedChunk],
-    count: int,
-    resolved: ResolvedRequest,
-    history: ConversationHistory,
-) -> Iterator[Decision]:
+def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: ConversationHistory) -> Iterator[Decision]:
     """Yield a decision for all that the question ranks lower than the facts and the hits that were offered.
 
     How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
     """
-    if len(facts) > MOST_FACTS:
-        note = f"all but the best {MOST_FACTS}: they score less than {facts[MOST_FACTS - 1].score:.2f}"
+    if ranked.more_facts:
+        note = f"all but the best {MOST_FACTS}: they score less than {ranked.facts[-1].score:.2f}"
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.index_version.chunks if history.index_version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:
-        has_more, chunks_in_all = len(offered) >= count, ""
+        more_hits, of_all = ranked.more_hits, ""
     else:
-        has_more, chunks_in_all = len(offered) < chunks, f"of {chunks:,} chunks "
-    if offered and has_more:
-        least = min(one.score for one in offered)
-        note = f"{chunks_in_all}all but the best {len(offered)}: they score less than {least:.2f}"
+        more_hits, of_all = len(ranked.hits) < chunks, f"of {chunks:,} chunks "
+    if ranked.hits and more_hits:
+        least = min(one.score for one in ranked.hits)
+        note = f"{of_all}all but the best {len(ranked.hits)}: they score less than {least:.2f}"
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 
@@ -289,7 +305,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
+    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:LONGEST_PREVIEW])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -308,7 +324,7 @@ async def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [one.chunk.item_id for one in gone]
-    past = await stored_facts.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = await stored_facts.past(tx, facts, resolved.request.as_of, LONGEST_PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

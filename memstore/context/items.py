@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
@@ -25,7 +26,7 @@ from memstore.formats.parts import (
     indent,
     section_lines,
 )
-from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
+from memstore.models import Amount, Compression, Decision, Fact, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
 from memstore.strategies.base import FENCE, Block, Entry, Turn
 from memstore.text import fence, format_day
@@ -128,6 +129,22 @@ class Candidates:
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()
     static: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSource:
+    """A subject's facts, the messages of those by rules, and every subject that there are facts about."""
+
+    subject: str
+    facts: Sequence[Fact]
+    messages: Mapping[UUID, Message]
+    subjects: Collection[str]
+    as_of: datetime | None
+
+
+def is_by_rules(fact: Fact) -> bool:
+    """Whether the rules took a fact from a message."""
+    return fact.recipe.startswith("rules/") and bool(fact.spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from memstore.context.selection import (
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
-from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import LONGEST_PREVIEW, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
@@ -55,7 +55,6 @@ SECTION_OF_PART = {  # the others are the user's own
 }
 RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
-PREVIEW = 160  # characters of what an item says
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
 # In a small context they are worth more than most of the latest turns.
@@ -91,16 +90,16 @@ class Layout:
     def __init__(self, candidates: Candidates, target: BudgetSpec, summary_tokens: int = 0) -> None:
         self.candidates, self.target = candidates, target
         sections = candidates.sections
-        self.base = room_for_sections(candidates.system, target)
+        self.section_room = room_for_sections(candidates.system, target)
         own = [section for section in sections if section.text is not None]
         self.static = [section.name for section in own if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
-        self.room = target.most - bare  # for what is chosen
-        self.is_small_list = candidates.asks_for_several and self.base < CAPPED_ROOM
+        self.item_room = target.most - bare  # for what is chosen
+        self.is_small_list = candidates.asks_for_several and self.section_room < CAPPED_ROOM
         if candidates.asks_for_several:
             sections = merge_sections(SMALL_GATHERING if self.is_small_list else GATHERING, sections)
         self.sections = sections
-        self.plan = allowances(self.sections, max(0, self.base))
+        self.plan = allowances(self.sections, max(0, self.section_room))
         self.factory = factory = ItemFactory(target.counter)
         self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
             SUMMARIES: factory.summaries(candidates.summaries),
@@ -115,7 +114,9 @@ class Layout:
     def _select_static(self) -> Selection:
         items, plan = self.items, self.plan
         self._check(required_items(items, plan))
-        selection = select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
+        selection = select_static(
+            items, plan, self.static, self.section_room, self.section_room - self.item_room, self.summary_tokens
+        )
         selection.is_static = selection.is_static and not self.is_small_list
         return selection
 
@@ -132,13 +133,13 @@ class Layout:
         if plan[SUMMARIES].required:
             self.selection = self._select_static()
         selection = self.selection
-        selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.room)
-        select_answers(selection, self.items, plan, self.static, self.room)
-        fill(selection, self.items, plan, self.static, self.room)
+        selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.item_room)
+        select_answers(selection, self.items, plan, self.static, self.item_room)
+        fill(selection, self.items, plan, self.static, self.item_room)
         self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
         for _ in range(ATTEMPTS):
-            room = self._room_left(self.tokens - (self.target.most - self.room))
+            room = self._room_left(self.tokens - (self.target.most - self.item_room))
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
                 pass
@@ -157,10 +158,10 @@ class Layout:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
         estimated = self.selection.tokens
         if self.tokens.kind != "server" or counted <= 0:  # not counted by the model's own server
-            return self.room - (counted - estimated)
+            return self.item_room - (counted - estimated)
         rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
-        self.plan = allowances(self.sections, max(0, int(self.base * rate)))
-        return int(self.room * rate)
+        self.plan = allowances(self.sections, max(0, int(self.section_room * rate)))
+        return int(self.item_room * rate)
 
     def _build(self) -> None:
         self.content = self._content(self.selection.chosen)
@@ -274,22 +275,22 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     if isinstance(content, Hit):
         said_at = content.occurred_at if content.tier == Tier.FACTS else None
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
-        values |= {"length": len(content.text), "preview": content.text[:PREVIEW]}
+        values |= {"length": len(content.text), "preview": content.text[:LONGEST_PREVIEW]}
         values |= {"note": content.later or item.note, "others": content.later_ids}
     elif isinstance(content, Summary):
-        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
+        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:LONGEST_PREVIEW]}
     elif isinstance(content, Block):
         reason = reason or Reason.COMPRESSED
-        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:PREVIEW]}
+        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:LONGEST_PREVIEW]}
     elif isinstance(content, Turn):
         first, *others = content.messages
         values = {
             "seqs": (first.seq, content.messages[-1].seq),
             "others": tuple(message.id for message in others),
-            "preview": f"{first.name or first.role}: {(first.text or '')[:PREVIEW]}",
+            "preview": f"{first.name or first.role}: {(first.text or '')[:LONGEST_PREVIEW]}",
         }
     else:
-        values = {"preview": str(content)[:PREVIEW]}
+        values = {"preview": str(content)[:LONGEST_PREVIEW]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
     return Decision(*about, standing=item.standing, **{"note": item.note, **values})
 
@@ -320,7 +321,7 @@ def block_key(first_seq: int, last_seq: int) -> str:
 def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(layout.candidates.left_out, _older_turns(layout)):
+    for decision in chain(layout.candidates.left_out, _turns_left_out(layout)):
         seen[decision.section] += 1
         if seen[decision.section] <= LISTED:
             listed.append(decision)
@@ -342,7 +343,7 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     return listed, unlisted
 
 
-def _older_turns(layout: Layout) -> Iterator[Decision]:
+def _turns_left_out(layout: Layout) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
     first = min((one.from_seq for one in layout.content.summaries), default=0)
     last = max((one.to_seq for one in layout.content.summaries), default=-1)  # without a gap from there on

@@ -15,7 +15,7 @@ from memstore.models import FactStep, Hit, Role, SaidFact, Tier
 from memstore.text import format_day
 
 TOLD = 2  # of the facts that hold in place of what a message says, the latest
-FORMER = "former/"  # an attribute of what has ended
+FORMER = "former"  # attributes of what has ended begin with it: "former/residence"
 LONG = 5  # letters of a word that may have another ending
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
@@ -221,8 +221,8 @@ def _value(fact: FactStep) -> str:
 
 
 def _is_former(fact: FactStep) -> bool:
-    return (fact.attribute or "").startswith(FORMER)
+    return (fact.attribute or "").startswith(f"{FORMER}/")
 
 
 def _root(fact: FactStep) -> str:
-    return (fact.attribute or "").removeprefix(FORMER).partition("/")[0]
+    return (fact.attribute or "").removeprefix(f"{FORMER}/").partition("/")[0]

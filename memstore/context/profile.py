@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memstore.context.layout import PREVIEW, content_hash
-from memstore.context.visibility import VisibilityFilter
+from memstore.context.items import ProfileSource, is_by_rules
+from memstore.context.layout import content_hash
+from memstore.context.outdated import FORMER
 from memstore.derive.facts.normalization import content_words
 from memstore.models import (
     ALWAYS,
+    LONGEST_PREVIEW,
     PROFILE_HEADINGS,
-    UNIMPORTANT,
     Decision,
     Fact,
     Message,
@@ -31,13 +32,11 @@ from memstore.models import (
     Receipt,
 )
 from memstore.providers import TokenCounter
-from memstore.store import facts, messages
-from memstore.store.database import Transaction
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
 TYPES = {"procedure": ANSWERS, "identity": WHO, "relationship": WHO, "plan": PLANNED, "goal": PLANNED, "event": PLANNED}
-ANSWER_STYLE, ALLERGY, NAME, FORMER = "answer_style", "allergy", "name", "former"
+ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
@@ -86,18 +85,13 @@ _AHEAD = re.compile(
     r"nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
     re.IGNORECASE,
 )
-# What holds for longer than a day, and what was over with the day.
+# What holds for longer than a day.
 _LASTING = re.compile(
     r"\b(?:I am|I['’]m (?:a|an|from|learning|working|studying|writing|passionate|starting|offering)|"
     r"I['’]ve (?:been|always)|I (?:have|own|work|live|play|teach|run|study|started|joined|love|enjoy)|"
     r"my (?:\w+ )?(?:goal|dream|job|art|favou?rite|mom|mum|mother|dad|father|wife|husband|son|daughter|kids|family|dog|"
     r"cat|partner)|ich bin|ich habe|ich arbeite|ich wohne|mein\w* \w+|je suis|je travaille|j['’]habite|j['’]ai|soy|"
     r"tengo|vivo|trabajo)\b",
-    re.IGNORECASE,
-)
-_OVER = re.compile(
-    r"\b(?:yesterday|last (?:night|week|weekend|month|\w+day|mon|tues?|wed|thurs?|fri|sat|sun)|today|tonight|"
-    r"the other day|gestern|heute|letzte\w*|hier|aujourd['’]hui|ayer|hoy)\b",
     re.IGNORECASE,
 )
 _DETERMINERS = re.compile(r"\b(?:the|this|that|these|those|his|her|their|your|its|all|such|them)\b", re.IGNORECASE)
@@ -109,13 +103,10 @@ _OWN = re.compile(
 _GOES_ON = re.compile(r"\w*\s+(?:with|of|for|from|that|who|which)\b", re.IGNORECASE)
 _TORN = re.compile(r"\b(?:being|be|to)\s+$", re.IGNORECASE)  # "around friends" of "I love being around friends"
 _ADDRESS = re.compile(r"\b\w+(?=[,!])|(?<=, )\w+")
-# A sentence of several statements, each of which is so without the others: "My son is five, and I work at night."
-_SPEAKER_FIRST = re.compile(r"(?:I|My)\b")
-_DEPENDENT = re.compile(
-    r"\b(?:if|when\w*|unless|because|although|though|while|since|before|after|as|until|that|whether|would|could|might|"
-    r"were|\w+['’]d|neither|nor|either|or)\b",
-    re.IGNORECASE,
-)
+# A statement begins and ends with its sentence, or where ", and" joins two: "My son is five, and I work at night."
+_BEGINS = re.compile(r"(?:^|[.!?…:\n\"]|, (?:and|but)) *$")
+_ENDS = re.compile(r"[.!…]\s*$")
+_JOINS = re.compile(r", (?:and|but)\b")
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -148,47 +139,14 @@ class _Candidate:
         return frozenset(content_words((self.fact.attribute or "").partition("/")[2]))
 
 
-async def build_profile(
-    tx: Transaction,
-    counter: TokenCounter,
-    budget: int,
-    *,
-    subject: str | None = None,
-    as_of: datetime | None = None,
-    visibility: VisibilityFilter | None = None,
-    without: Collection[UUID] = (),
-) -> Profile:
-    """Return the profile of a subject, by default of the one that most facts are about, of at most `budget` tokens.
+def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -> Profile:
+    """Return the profile of at most `budget` tokens. Blocking: a counter may ask a server, many times.
 
-    It has none of the facts `without`, and none that a viewer does not see.
+    Lines of each section are taken in turn, pinned ones before all else, while the finished text is within the budget.
+    Of quotations that say nothing alone the receipt says so.
     """
-    known = await facts.facts(tx, as_of=as_of)
-    if visibility is not None and visibility.is_active:
-        seen = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
-        known = [fact for fact in known if fact.id in seen]
-    if subject is None:
-        counts = Counter(fact.subject for fact in known)
-        subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
-    about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
-    about = [fact for fact in about if fact.id not in without]
-    names = {fact.subject.split()[0].casefold() for fact in known} - {subject.casefold()}
-    read = await messages.known(tx, sorted({fact.spans[0].message_id for fact in about if _is_by_rules(fact)}))
-    candidates, unclear = _candidates(about, read, names)
-    return compose_profile(subject, candidates, unclear, counter, budget, as_of)
-
-
-def compose_profile(
-    subject: str,
-    candidates: Sequence[_Candidate],
-    unclear: Sequence[_Candidate],
-    counter: TokenCounter,
-    budget: int,
-    as_of: datetime | None,
-) -> Profile:
-    """Take lines of each section in turn, pinned ones before all else, while the finished text is within the budget.
-
-    Of `unclear` quotations, which say nothing alone, the receipt says so.
-    """
+    subject = source.subject
+    candidates, unclear = _candidates(source)
     queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
     for one in candidates:
         queues[one.section].append(one)
@@ -221,7 +179,7 @@ def compose_profile(
         left_out=tuple(_decision(one, counter, reason) for one, reason in left_out[:LISTED]),
         unlisted=dict(Counter(str(reason) for _, reason in left_out[LISTED:])),
         content_hash=content_hash([{"content": text}]),
-        arguments={"subject": subject} | ({} if as_of is None else {"as_of": as_of.isoformat()}),
+        arguments={"subject": subject} | ({} if source.as_of is None else {"as_of": source.as_of.isoformat()}),
     )
     return Profile(subject, lines, text, tokens, receipt)
 
@@ -255,7 +213,7 @@ def _decision(one: _Candidate, counter: TokenCounter, reason: Reason | None = No
     fact = one.fact
     standing = fact.importance == ALWAYS
     return Decision(
-        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:PREVIEW]
+        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:LONGEST_PREVIEW]
     )
 
 
@@ -275,14 +233,9 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
 # -- what may be in
 
 
-def _is_by_rules(fact: Fact) -> bool:
-    return fact.recipe.startswith("rules/") and bool(fact.spans)
-
-
-def _candidates(
-    about: Sequence[Fact], read: Mapping[UUID, Message], names: Collection[str]
-) -> tuple[list[_Candidate], list[_Candidate]]:
+def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidate]]:
     """Return what may be in a profile, the best first, and quotations that may not."""
+    about, read, names = source.facts, source.messages, _names_of_others(source)
     times = [fact.occurred_at for fact in about] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
@@ -295,18 +248,23 @@ def _candidates(
             words = quotation["words"]
             may_be_over = bool(_AHEAD.search(words)) or bool(_NOW.search(words))
             said = _candidate(PLANNED if _AHEAD.search(words) else SAID, fact, f'"{words.strip()}"', ())
-            is_telling = len(said.words) >= TELLING and _is_whole(fact, words, read)
-            if not _stands_alone(words, names) or not (is_telling or _is_brief(fact, words, read)):
+            if not _stands_alone(words, names) or not _is_whole(fact, words, read):
                 unclear.append(said)
             elif is_fresh or not may_be_over:
                 said = replace(said, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
-                (spoken if is_telling else brief).append(said)
+                (spoken if len(said.words) >= TELLING else brief).append(said)
         elif text := _sentence(fact, read):
             section = _section_of(fact)
             if section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
                 typed.append(_candidate(section, fact, text, (text == fact.text, *_rank(fact))))
     quoted = [one for some in (spoken, brief) for one in _order_by_topic(some, frequencies, len(about))]
     return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *quoted], unclear
+
+
+def _names_of_others(source: ProfileSource) -> frozenset[str]:
+    """Return the first words of the other subjects, without case: "jon" of "Jon Snow", but no "the" of "The user"."""
+    own, *others = (name.split()[0].casefold() for name in (source.subject, *source.subjects))
+    return frozenset(name for name in others if name != own and content_words(name))
 
 
 def _words(fact: Fact) -> tuple[str, ...]:
@@ -339,33 +297,14 @@ def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return list(kept.values())
 
 
-def _around(fact: Fact, read: Mapping[UUID, Message]) -> tuple[str, str, str]:
-    """Return the text before a quotation, that behind it, and the sentence that it begins in."""
+def _is_whole(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
+    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
     span = fact.spans[0] if fact.spans else None
     message = None if span is None else read.get(span.message_id)
     if span is None or message is None or span.start is None:
-        return "", "", ""
-    text = message.text or ""
-    sentence = next((one[0].strip() for one in _SENTENCE.finditer(text) if one.start() <= span.start < one.end()), "")
-    return text[: span.start].rstrip(" "), text[span.stop :], sentence
-
-
-def _is_whole(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
-    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
-    before, _, _ = _around(fact, read)
-    return (not before or before[-1] in '.!?…:\n"') and words.rstrip().endswith((".", "!", "…"))
-
-
-def _is_brief(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
-    """Whether a whole sentence, or one of several statements that a sentence joins, says something that lasts."""
-    if not (_LASTING.search(words) or _OWN.search(words)):
-        return False
-    if _is_whole(fact, words, read):
-        return True
-    before, after, sentence = _around(fact, read)
-    begins = before.endswith((", and", ", but")) or sentence.startswith(words[:8])
-    ends = after.startswith((", and ", ", but ")) or words.rstrip().endswith((".", "!", "…"))
-    return begins and ends and _SPEAKER_FIRST.match(sentence) is not None and not _DEPENDENT.search(sentence)
+        return bool(_ENDS.search(words))
+    before, after = (message.text or "")[: span.start], (message.text or "")[span.stop :]
+    return bool(_BEGINS.search(before) and (_ENDS.search(words) or _JOINS.match(after)))
 
 
 def _stands_alone(words: str, names: Collection[str]) -> bool:
@@ -388,7 +327,7 @@ def _sentence(fact: Fact, read: Mapping[UUID, Message]) -> str | None:
     A preference is of the speaker's own words, and not of one thing that both look at; a named speaker tells no name
     of theirs; a value that goes on after what the rules took is quoted with its whole sentence.
     """
-    if not _is_by_rules(fact) or fact.importance == ALWAYS:
+    if not is_by_rules(fact) or fact.importance == ALWAYS:
         return fact.text
     attribute, message = (fact.attribute or "").split("/")[0], read.get(fact.spans[0].message_id)
     if (attribute == FORMER and not fact.value) or (attribute == NAME and fact.text.split("'")[0] != "The user"):
@@ -432,5 +371,5 @@ def _order_by_topic(spoken: Sequence[_Candidate], frequencies: Counter[str], cou
 
 def _gain(one: _Candidate, weights: Mapping[str, float], seen: Mapping[str, int]) -> float:
     new = sum(weights[word] / (1 + 3 * seen.get(word, 0)) for word in sorted(one.words))
-    lasting = 1.5 if _LASTING.search(one.text) else 0.6 if _OVER.search(one.text) else 1
+    lasting = 1.5 if _LASTING.search(one.text) else 1
     return lasting * one.recency * new / math.sqrt(3 + len(one.words))

@@ -35,7 +35,7 @@ from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
 MOST_TAGS = 100
-MOST_ROWS = 1_000_000
+LARGEST_LIMIT = 1_000_000
 MOST_OFFSET = 2**31 - 1
 
 
@@ -178,9 +178,9 @@ def _reasons(error: ValidationError) -> Iterator[str]:
         yield f"{place}: {reason}" if place else reason
 
 
-def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless it is None or one of the known words."""
-    if value is not None and value not in known:
+def check_choice(name: str, value: str | None, known: Sequence[str], *, optional: bool = True) -> None:
+    """Raise `InvalidInput` unless it is one of the known words, or None where it is optional."""
+    if value not in known and not (optional and value is None):
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
 
@@ -200,7 +200,7 @@ def check_query(query: str, min_score: object = None) -> None:
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
 
-def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -> None:
+def check_number(value: int, name: str, least: int = 1, most: int = LARGEST_LIMIT) -> None:
     """Raise `InvalidInput` unless this is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name}={value!r:.60}: give a whole number from {least} to {most:,}.")
@@ -264,6 +264,17 @@ def to_uuid(item: Fact | FactChange | Message | Context | Receipt | UUID | str) 
         return value if isinstance(value, UUID) else UUID(value)
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(f"{value!r:.60} is no id; give a UUID, as memstore gave it.") from None
+
+
+def to_page_position(before: tuple[When, UUID | str] | None) -> tuple[datetime, UUID] | None:
+    """Return the time and the id of the item after which a page begins; None stays None."""
+    if before is None:
+        return None
+    is_pair = isinstance(before, tuple | list) and len(before) == 2
+    moment = to_utc(before[0], "before") if is_pair else None
+    if moment is None:
+        raise InvalidInput(f"before={before!r:.60}: give the time and the id of the last one of the page before.")
+    return moment, to_uuid(before[1])
 
 
 def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:

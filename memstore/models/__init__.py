@@ -5,6 +5,7 @@ timezone-aware: `occurred_at` is when something was said, `recorded_at` is when 
 """
 
 from memstore.models.contexts import (
+    LONGEST_PREVIEW as LONGEST_PREVIEW,
     PROFILE_HEADINGS as PROFILE_HEADINGS,
     Amount as Amount,
     Compression as Compression,

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from memstore.models.messages import Json
 from memstore.text import quantify
 
+LONGEST_PREVIEW = 160  # characters of how an item begins
 Amount = int | float  # tokens (int), or a share of the room (float): 1 is a token, 1.0 is all
 
 
@@ -55,10 +56,10 @@ class Reason(StrEnum):
 
     # Each comment names the module of memstore.context that decides it.
     RANKED_LOWER = "ranked lower"  # candidates._ranked_lower
-    OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
+    OVER_BUDGET = "over budget"  # selection.Selection.why_not; layout._turns_left_out, candidates._older_than_read
     DUPLICATE = "duplicate"  # selection.Selection.why_not; of quotations candidates._recall
     ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
-    COVERED = "covered by a summary"  # layout._older_turns
+    COVERED = "covered by a summary"  # layout._turns_left_out
     COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
     SUPERSEDED = "superseded"  # candidates._superseded; of hits candidates._recall
     EXPIRED = "expired"  # candidates._superseded

@@ -36,7 +36,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
 
 SECONDS_FOR_A_CONNECTION = 15.0
-MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
+ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 # A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
@@ -206,14 +206,14 @@ class Transaction:
         return sum(cursor.rowcount for cursor in cursors)
 
     async def _insert(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[AsyncRawCursor[Any]]:
-        """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much.
+        """Send rows, `ROWS_PER_INSERT` with each statement: a statement a row costs the server three times as much.
 
         Common values are sent once, which takes off a third of that: half of a message's columns.
         """
         self._check_open()
         cursors = []
-        for at in range(0, len(rows), MOST_ROWS):
-            text, values = expand_rows(statement, rows[at : at + MOST_ROWS])
+        for at in range(0, len(rows), ROWS_PER_INSERT):
+            text, values = expand_rows(statement, rows[at : at + ROWS_PER_INSERT])
             cursors.append(AsyncRawCursor(self.connection))
             await cursors[-1].execute(text, [self.user_id, *values])
         return cursors

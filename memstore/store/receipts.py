@@ -16,14 +16,13 @@ from psycopg.types.json import Jsonb
 from pydantic_core import to_json
 
 from memstore.errors import InvalidInput
-from memstore.models import Decision, Event, EventType, Json, Reason, Receipt
+from memstore.models import LONGEST_PREVIEW, Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
 LARGEST = 2**63 - 1  # number of a transaction
-SAYS = 160  # characters of an item, for people
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
 NOT_IN_BODY = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
 
@@ -65,7 +64,7 @@ async def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Re
     # A receipt does not name what its viewer does not see.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
-    rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
+    rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=LONGEST_PREVIEW) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
         replace(one, included=_preview(one.included, one.texts, says), left_out=_preview(one.left_out, one.texts, says))
@@ -88,7 +87,7 @@ def _preview(
         elif one.kind == "text" and one.reason is None:  # items left out were not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
-        shown.append(replace(one, preview=text[:SAYS]))
+        shown.append(replace(one, preview=text[:LONGEST_PREVIEW]))
     return tuple(shown)
 
 

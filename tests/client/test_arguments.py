@@ -103,6 +103,8 @@ async def test_what_is_wrong_for_a_conversation_is_refused(store: AsyncMemorySto
 
 async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryStore) -> None:
     scope, user = await talked(store), store.user("alice")
+    fact = await user.add_fact("I dance.", type="event")
+    turned = {"valid_from": "2024-05-01", "valid_to": "2024-04-01"}
     calls: list[tuple[str, Callable[[], Any]]] = [
         ("limit=None", lambda: user.recall("fence", limit=None)),  # type: ignore[call-overload]
         ("messages, summaries, facts", lambda: user.recall("fence", tiers=["message"])),
@@ -117,6 +119,21 @@ async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryS
         ("metadata=0", lambda: scope.messages(metadata=0)),  # type: ignore[arg-type]
         ("roles='user'", lambda: scope.messages(roles="user")),
         ("budget='100'", lambda: scope.context("fence", budget="100")),  # type: ignore[arg-type]
+        ("importance=None: give one of pinned", lambda: user.edit_fact(fact, importance=None)),
+        ("importance=None: give one of pinned", lambda: user.add_fact("I sing.", type="event", importance=None)),  # type: ignore[arg-type]
+        ("valid_to=.* is before valid_from", lambda: user.add_fact("I sing.", type="event", **turned)),
+        ("valid_to=.* is before valid_from", lambda: user.edit_fact(fact, **turned)),
+        ("'abc' is no id", lambda: user.summary("abc")),  # type: ignore[arg-type]
+        ("'a' is no time", lambda: user.conversations(before=("a", "b"))),  # type: ignore[arg-type]
+        ("'b' is no id", lambda: user.facts(before=("2024-01-01", "b"), limit=1)),  # type: ignore[arg-type]
+        ("time and the id of the last one", lambda: user.conversations(before="2024-01-01")),  # type: ignore[arg-type]
+        ("'abc' is no id", lambda: store.tokens.revoke("abc")),  # type: ignore[arg-type]
+        ("a number of days", lambda: store.tokens.create(days="3")),  # type: ignore[arg-type]
+        ("'x' is no id", lambda: store.backfills.status("x")),  # type: ignore[arg-type]
+        ("max_tokens=-1", lambda: store.backfills.begin(max_tokens=-1)),
+        ("max_tokens=-1", lambda: store.backfills.resume(max_tokens=-1)),
+        ("limit=-1", lambda: store.jobs(limit=-1)),
+        ("a key of where is a text, not 5", lambda: user.documents().search(where={5: 1})),  # type: ignore[dict-item]
         ("facts", lambda: scope.context("x", sections=[Section("facts", minimum=None)])),  # type: ignore[arg-type]
     ]
     for words, call in calls:

@@ -13,9 +13,11 @@ from memstore.models import Reason
 SPRING, AUTUMN = datetime(2025, 3, 3, 12, tzinfo=UTC), datetime(2025, 9, 4, 12, tzinfo=UTC)
 
 
-async def told(store: AsyncMemoryStore, before: Sequence[str], after: Sequence[str]) -> AsyncConversationScope:
+async def told(
+    store: AsyncMemoryStore, before: Sequence[str], after: Sequence[str], user: str = "alice"
+) -> AsyncConversationScope:
     """Give an empty conversation of Alice's, who said something in spring and something in autumn."""
-    alice = store.user("alice")
+    alice = store.user(user)
     for name, at, texts in (("spring", SPRING, before), ("autumn", AUTUMN, after)):
         said = [{"role": "user", "name": "Alice", "content": text, "occurred_at": at} for text in texts]
         await alice.conversation(name).add_many(said)
@@ -109,6 +111,19 @@ async def test_a_mark_of_a_past_moment_does_not_move(store: AsyncMemoryStore) ->
     assert lines(await talk.context(question, budget=2000, as_of=moment), "Alice: I live in Leeds. (") == [before]
     [now] = lines(await talk.context(question, budget=2000), "Alice: I live in Leeds. (")
     assert "1 July 2025" in now
+
+
+async def test_an_edited_slot_moves_no_mark_of_a_past_moment(store: AsyncMemoryStore) -> None:
+    """Of a fact that took another's place, and of one that tells an end itself."""
+    trams, shop = "The trams in Leeds are slow.", "We're in Leeds still, so the shop has apples."
+    replaced = await told(store, ["I live in Leeds.", trams], ["I live in Porto."], user="alice")
+    ended = await told(store, [shop], ["I no longer live in Leeds."], user="carol")
+    moment, question = datetime.now(UTC), "In which city does Alice live?"
+    for talk, text in ((replaced, trams), (ended, shop)):
+        [before] = lines(await talk.context(question, budget=2000, as_of=moment), f"Alice: {text} (later: ")
+        [last] = [fact for fact in await talk.user.facts() if fact.attribute]
+        await talk.user.edit_fact(last, attribute="office", value="rome")
+        assert before in lines(await talk.context(question, budget=2000, as_of=moment), text)
 
 
 async def test_what_a_viewer_may_not_see_takes_the_place_of_nothing(store: AsyncMemoryStore) -> None:

@@ -129,6 +129,21 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
         assert (await trip.context("ferry?")).receipt.budget == 300
 
 
+async def test_a_conversation_cannot_reserve_all_of_its_budget(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "none", "context_budget": 300}) as store:
+        trip = await talk(store, turns=2)
+        both = {"context_budget": 100, "context_reserve": 200}
+        for wrong in (both, {"context_reserve": 300}):
+            with pytest.raises(InvalidInput, match="leaves nothing"):
+                await trip.update(settings=wrong)
+        await trip.update(settings={"context_budget": 1000, "context_reserve": 300})
+        for wrong in ({"context_budget": 200}, {"context_budget": None}):
+            with pytest.raises(InvalidInput, match="leaves nothing"):
+                await trip.update(settings=wrong)
+        await trip.update(title="Lisbon", settings={"context_budget": None, "context_reserve": None})
+        assert (await trip.context("ferry?")).receipt.budget == 300
+
+
 async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("trip")
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"cleared": []}):

@@ -94,6 +94,21 @@ async def test_a_query_is_the_last_message_and_is_not_stored(store: AsyncMemoryS
     assert (await store.stats())["receipts"] == 1
 
 
+async def test_a_question_that_was_answered_is_asked_again(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    await scope.add("user", "Go on.")
+    asked = {"role": "user", "content": "Go on."}
+    assert (await scope.context("Go on.", budget=500)).messages == [asked]
+    await scope.add("assistant", tool_calls=[CALL])
+    await scope.add("tool", "a chapter", tool_call_id="call_1")
+    waiting = (await scope.context("Go on.", budget=500)).messages
+    assert [message["role"] for message in waiting] == ["user", "assistant", "tool"]
+    await scope.add("assistant", "The second chapter.")
+    context = await scope.context("Go on.", budget=500)
+    assert context.messages == [*waiting, {"role": "assistant", "content": "The second chapter."}, asked]
+    assert (await scope.user.replay(context)).messages == context.messages
+
+
 async def test_results_of_tools_follow_the_question_that_waits_for_them(store: AsyncMemoryStore) -> None:
     scope = await filled(store)
     await scope.add("user", "How is the weather in Porto?")

@@ -15,7 +15,7 @@ from memstore._sync.store import api_tokens
 from memstore._sync.store.api_tokens import TokenHolder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_names
+from memstore.ingest.validation import check_names, to_uuid
 from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings
@@ -41,7 +41,7 @@ class Tokens:
         `name` says what it is for. It expires after `days`, if they are given.
         """
         check_names(user=user, token=name)
-        if days is not None and not 0 < days <= MOST_DAYS:
+        if days is not None and not (isinstance(days, int | float) and 0 < days <= MOST_DAYS):
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
         secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
@@ -64,7 +64,7 @@ class Tokens:
 
     def revoke(self, token: ApiToken | UUID) -> ApiToken:
         """Revoke a token. Raises `NotFound` if there is none of this id."""
-        id = token.id if isinstance(token, ApiToken) else token
+        id = to_uuid(token.id if isinstance(token, ApiToken) else token)
         with self._database.admin_transaction() as tx:
             revoked = api_tokens.revoke(tx, id)
         if revoked is None:

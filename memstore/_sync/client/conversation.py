@@ -15,6 +15,7 @@ from memstore._sync.context.request import (
     STRATEGY,
     Request,
     Sections,
+    check_budget_left,
     check_settings,
     effective_settings,
     read_sections,
@@ -28,7 +29,7 @@ from memstore._sync.store.messages import LAST
 from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
-    MOST_ROWS,
+    LARGEST_LIMIT,
     When,
     check_choice,
     check_names,
@@ -226,6 +227,7 @@ class ConversationScope:
         settings = check_settings(redactor.redact_json(settings))
         with self._database.user_transaction(self.user.id) as tx:
             make_conversations(tx, [self._place])
+            check_budget_left(messages.settings_of(tx, self.id), settings, self._runtime.settings)
             messages.describe(tx, self.id, title, channel, settings)
 
     def context(
@@ -328,7 +330,7 @@ class ConversationScope:
 
     def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
-        check_number(n, "n", 0, MOST_ROWS)
+        check_number(n, "n", 0, LARGEST_LIMIT)
         with self._database.user_transaction(self.user.id) as tx:
             cleared = self._cleared_seq(tx)
             newest = tx.get(messages.read_newest(self.id, limit=n)) if n else []
@@ -363,7 +365,7 @@ class ConversationScope:
         with self._database.user_transaction(self.user.id) as tx:
             cleared = self._cleared_seq(tx)
             oldest = messages.messages(tx, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
-            limit = min(max_tokens, MOST_ROWS)  # each has a token or more
+            limit = min(max_tokens, LARGEST_LIMIT)  # each has a token or more
             newest = tx.get(messages.read_newest(self.id, limit=limit))
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared

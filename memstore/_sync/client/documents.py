@@ -247,6 +247,7 @@ def _parse_conditions(where: Json, path: Sequence[str] = ()) -> list[Json]:
     check_object(where, "where")
     conditions: list[Json] = []
     for name, operand in where.items():
+        check_text(name, "a key of where")
         if name.startswith("$"):
             if name[1:] not in OPERATORS or not path:
                 raise InvalidInput(

@@ -22,7 +22,7 @@ from memstore._sync.store.database import Database
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name, check_names
+from memstore.ingest.validation import check_choice, check_name, check_names, check_number
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult, Usage, UserSize
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
@@ -183,6 +183,7 @@ class MemoryStore:
 
     def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Return the jobs that wait for workers or run, or those that `failed`, by their number."""
+        check_number(limit, "limit")
         queue.prepare_queue(self.url)
         return queue.jobs(self._database, failed=failed, limit=limit)
 

@@ -34,6 +34,7 @@ from memstore.ingest.validation import (
     check_text,
     parse_id_prefix,
     to_list,
+    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
@@ -163,8 +164,9 @@ class UserScope(UserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
+        position = to_page_position(before)
         with self._database.user_transaction(self.id) as tx:
-            return messages.conversations(tx, channel, before=before, limit=limit)
+            return messages.conversations(tx, channel, before=position, limit=limit)
 
     def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
@@ -181,8 +183,9 @@ class UserScope(UserFacts):
 
     def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
+        summary_id = to_uuid(id)
         with self._database.user_transaction(self.id) as tx:
-            summary = summaries.summary(tx, id)
+            summary = summaries.summary(tx, summary_id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return summary

@@ -18,6 +18,7 @@ from memstore.ingest.validation import (
     check_name,
     check_number,
     check_text,
+    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
@@ -68,7 +69,7 @@ class UserFacts:
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
-        to_utc(None if before is None else before[0], "before")
+        position = to_page_position(before)
         filters: dict[str, Any] = {
             "state": None if state == ANY_STATE else state,
             "type": type,
@@ -80,7 +81,7 @@ class UserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
-            return facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+            return facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=position, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -138,14 +139,16 @@ class UserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore._sync.context.profile import build_profile
+        from memstore._sync.context.profile_source import read_profile_source
+        from memstore.context.profile import compose_profile
 
         check_number(budget, "budget")
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         with self._database.user_transaction(self.id) as tx:
-            return build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
+            source = read_profile_source(tx, subject=subject, as_of=moment)
+        return compose_profile(source, self._runtime.counter, budget)
 
     def add_fact(
         self,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -13,14 +13,15 @@ from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
 from memstore._sync.context.history import ConversationHistory, load_history, reads_of_history
+from memstore._sync.context.profile_source import read_profile_source
 from memstore._sync.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.chunks import model_id
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Database
 from memstore._sync.store.summaries import Outline
 from memstore._version import __version__
-from memstore.context.items import BudgetSpec, Candidates, merge_sections
+from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
@@ -91,21 +92,23 @@ def _read_history(
     with database.user_transaction(request.user_id, reads) as tx:
         resolved = resolve(tx, request)
         history = load_history(tx, resolved)
-        return _add_profile(tx, resolved, counter, {fact.id for fact in history.standing}), history
+        section = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
+        if section is None:
+            return resolved, history
+        standing = {fact.id for fact in history.standing}
+        source = read_profile_source(tx, as_of=request.as_of, visibility=resolved.visibility, without=standing)
+    return _add_profile(resolved, section, source, counter), history
 
 
 def _add_profile(
-    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, standing: Collection[UUID]
+    resolved: ResolvedRequest, wanted: Section, source: ProfileSource, counter: TokenCounter
 ) -> ResolvedRequest:
-    """Return the request with a profile as the text of the section that asks for one, without standing facts.
+    """Return the request with a profile as the text of the section that asks for one.
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
-    wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
-    if wanted is None:
-        return resolved
     # Here, since the rules compile for half a second.
-    from memstore._sync.context.profile import build_profile  # noqa: PLC0415
+    from memstore.context.profile import compose_profile  # noqa: PLC0415
 
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
@@ -113,14 +116,7 @@ def _add_profile(
     most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
-    profile = build_profile(
-        tx,
-        counter,
-        int((tokens - around) * INDENTED),
-        as_of=request.as_of,
-        visibility=resolved.visibility,
-        without=standing,
-    )
+    profile = compose_profile(source, counter, int((tokens - around) * INDENTED))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
     sections = tuple(section if one is wanted else one for one in resolved.sections)

@@ -15,6 +15,7 @@ from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
+from memstore.context.outdated import FORMER
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import Turn, split_turns
 
@@ -23,9 +24,9 @@ from memstore.strategies.base import Turn, split_turns
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = ("allergy", "answer_style")
-FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
+NAME = "name"  # the attribute of somebody's name
 MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
-A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+TOKENS_PER_MESSAGE = 32  # to guess how many recent messages to read; where that is too few, more are read
 STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
@@ -71,6 +72,13 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence
     return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
+def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
+    """Return whether a query is this stored question, which the model has yet to answer."""
+    # Somebody may say "Go on." again. Calls of tools and their results are not an answer yet.
+    answered = any(one.seq > question.seq and one.role == Role.ASSISTANT and not one.tool_calls for one in visible)
+    return query == question.text and not answered
+
+
 def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
     conversation, as_of = request.conversation_id, request.as_of
@@ -96,10 +104,11 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
+    visible = visibility.messages(said)
     question = _newest_question(tx, resolved, said)
-    if question is not None and request.query not in (None, question.text):
+    if question is not None and request.query is not None and not _is_open(question, request.query, visible):
         question = None
-    turns, unpaired = split_turns(visibility.messages(said))
+    turns, unpaired = split_turns(visible)
     since = [one for one in every if one.from_seq > resolved.after_seq]
     if visibility.is_active:
         ranked = tx.get(facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of))
@@ -161,7 +170,7 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
     return seen, [fact for fact in known if fact.id in kept]
 
 
-def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+def _page_size(tokens: int, size: float = TOKENS_PER_MESSAGE) -> int:
     """Return how many messages of this size to read for so many tokens."""
     return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
 

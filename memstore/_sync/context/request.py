@@ -167,9 +167,13 @@ def _check_budget(request: Request) -> tuple[int, int]:
     budget, reserve = request.budget, request.reserve or 0
     _check_tokens("budget", budget)
     _check_tokens("reserve", reserve)
+    _check_reserve(budget, reserve)
+    return budget, reserve
+
+
+def _check_reserve(budget: int, reserve: int) -> None:
     if reserve >= budget:
         raise InvalidInput(f"budget={budget} with reserve={reserve} leaves nothing; give a smaller reserve.")
-    return budget, reserve
 
 
 def _check_tokens(name: str, tokens: object) -> None:
@@ -192,6 +196,16 @@ def check_settings(settings: Mapping[str, Any]) -> Json:
     if CLEARED in settings:
         raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
     return {name: _check_setting(name, value) for name, value in settings.items()}
+
+
+def check_budget_left(kept: Mapping[str, Any], changed: Mapping[str, Any], system: Settings) -> None:
+    """Raise `InvalidInput` if changed settings of a conversation leave nothing of its budget.
+
+    Either number may be one that is kept already, or the system's.
+    """
+    settings = effective_settings({**kept, **changed}, system)
+    if {BUDGET, RESERVE} & changed.keys() and settings[BUDGET] is not None:
+        _check_reserve(settings[BUDGET], settings[RESERVE])
 
 
 def _check_setting(name: str, value: Any) -> Any:

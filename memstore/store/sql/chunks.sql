@@ -228,7 +228,9 @@ SELECT f.id, f.text,
              ORDER BY s.message_id) AS sources,
        CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END AS valid_to,
        coalesce(later.before->>'importance', f.importance) AS importance,
-       f.subject, f.attribute, f.value
+       f.subject,
+       CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END AS attribute,
+       CASE WHEN later.before IS NULL THEN f.value ELSE later.before->>'value' END AS value
 FROM unnest(%(item_ids)s::uuid[]) AS item (id)
 CROSS JOIN LATERAL (SELECT f.* FROM facts f WHERE f.user_id = %(user_id)s AND f.id = item.id OFFSET 0) AS f
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c

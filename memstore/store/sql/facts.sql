@@ -424,6 +424,7 @@ WHERE f.state IN ('superseded', 'retracted') OR f.state = 'active' AND f.type <>
 
 -- successors --
 -- Facts, and those that took their places, one after the other. Each is looked up by itself.
+-- At a past moment the slot of each was as the first change after it found it.
 WITH RECURSIVE line AS (
     SELECT step.*
     FROM unnest(%(fact_ids)s::uuid[]) AS first (id)
@@ -435,7 +436,13 @@ WITH RECURSIVE line AS (
 SELECT line.fact_id, line.next_id, f.subject, f.attribute, f.value, f.text,
        coalesce(line.taken_back, first.said, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back
 FROM line
-CROSS JOIN LATERAL (SELECT f.subject, f.attribute, f.value, f.text, f.occurred_at FROM facts f
+CROSS JOIN LATERAL (SELECT f.subject, f.text, f.occurred_at,
+                           CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END AS attribute,
+                           CASE WHEN later.before IS NULL THEN f.value ELSE later.before->>'value' END AS value
+                    FROM facts f
+                    LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                                       WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                                       ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
                     WHERE f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
                     OFFSET 0) AS f
 CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said

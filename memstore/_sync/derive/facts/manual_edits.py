@@ -84,9 +84,11 @@ def check_fact(new: NewFact) -> None:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
     check_text(new.type, "the type")
     check_choice("kind", new.kind, FACT_KINDS)
-    check_choice("importance", new.importance, IMPORTANCES)
+    check_choice("importance", new.importance, IMPORTANCES, optional=False)
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
+    if new.valid_from is not None and new.valid_to is not None and new.valid_to < new.valid_from:
+        raise InvalidInput(f"valid_to={new.valid_to} is before valid_from={new.valid_from}; give a later end.")
 
 
 def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
