@@ -31,10 +31,10 @@ from memstore.models import (
 from memstore.providers import Vectors
 from memstore.store import chunks
 from memstore.store.database import Read, Transaction, read_all
-from memstore.store.nearest_facts import NEAREST
 from memstore.store.sql import statements
 
 SQL = statements("facts")
+NEAREST = 3  # facts in other words that a new one is compared with
 MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
@@ -152,6 +152,23 @@ def standing(
     return Read(SQL["standing_facts"], values, lambda rows: list(map(StandingFact._make, rows)))
 
 
+async def nearest(
+    tx: Transaction, new: Sequence[tuple[str, str, Vectors | None]], model: UUID | None
+) -> list[list[UUID]]:
+    """Return for each new fact, by its subject, another name of that and its vector, the stored ones nearest to it.
+
+    For all of them at once: to read the vectors of a user's facts takes far longer than to compare them.
+    """
+    found: list[list[UUID]] = [[] for _ in new]
+    if model is None or not any(vector is not None for _, _, vector in new):
+        return found
+    subjects, aliases, vectors = (list(some) for some in zip(*new, strict=True))
+    values = {"subjects": subjects, "aliases": aliases, "vectors": vectors, "model_id": model, "limit": NEAREST}
+    for place, id in await tx.tuples(SQL["nearest"], **values):
+        found[place - 1].append(id)
+    return found
+
+
 async def known(
     tx: Transaction,
     new: FactColumns,
@@ -171,7 +188,7 @@ async def known(
     another name of its subject.
 
     Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
-    said, `query` and `model` its vector and who made that, `candidates` those that may be nearest to it.
+    said, `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
     values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": NEAREST}

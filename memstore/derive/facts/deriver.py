@@ -35,9 +35,9 @@ from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Remembere
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
-from memstore.store.nearest_facts import NewVector, read_nearest
 from memstore.store.rows import PendingWork, StaleWork
 
+COMPARED_AT_ONCE = 64  # new facts with the stored ones
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -161,8 +161,8 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    near = await read_nearest(tx, [NewVector(fact.id, fact.subject, "", new.vector)], model)
-    known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, near.candidates(0))
+    [near] = await facts.nearest(tx, [(fact.subject, "", new.vector)], model)
+    known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, near)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
@@ -434,16 +434,20 @@ class FactDeriver:
             await chunks.lock_user(tx)
             erased = await messages.erased_items(tx, [one.fact.id for one in new])
             model = await embedding_models.lock_active(tx, self.dependencies.embedder)
-            vectors = [NewVector(one.fact.id, one.fact.subject, one.alias, one.vector) for one in new]
-            nearest = await read_nearest(tx, vectors, model)
-            for place, one in enumerate(new):
-                if one.fact.id in erased:
-                    continue
-                is_new = await apply_fact(tx, one, model, nearest.candidates(place), redo)
-                kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                counts[kind] = counts.get(kind, 0) + is_new
-                if is_new and kind == "facts":
-                    nearest.add(place)
+            for start in range(0, len(new), COMPARED_AT_ONCE):
+                some = new[start : start + COMPARED_AT_ONCE]
+                near = await facts.nearest(tx, [(one.fact.subject, one.alias, one.vector) for one in some], model)
+                added: list[ExtractedFact] = []
+                for one, candidates in zip(some, near, strict=True):
+                    if one.fact.id in erased:
+                        continue
+                    candidates += [
+                        other.fact.id for other in added if other.fact.subject in (one.fact.subject, one.alias)
+                    ]
+                    is_new = await apply_fact(tx, one, model, candidates, redo)
+                    kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
+                    counts[kind] = counts.get(kind, 0) + is_new
+                    added += [one] if is_new else []
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(tx, calls.usage, calls.invalid_responses)

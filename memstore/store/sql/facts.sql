@@ -186,25 +186,21 @@ LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
 ORDER BY f.id
 
 -- nearest --
--- The facts of a subject, in any state, that are nearest to a new one: a vector of zeros is the farthest.
-SELECT f.id, coalesce(1 - nullif(v.distance, 'NaN'), %(no_direction)s) AS cosine
-FROM facts f
-CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
-                    WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(subjects)s::text[])
-ORDER BY v.distance, f.id
-LIMIT %(limit)s
-
--- vector_page --
--- A page of the facts of some subjects in any state, by id, with those vectors that they have, in Postgres' binary format.
-SELECT string_agg(uuid_send(f.id) || int4send(array_position(%(subjects)s::text[], f.subject))
-                  || int4send((v.embedding IS NOT NULL)::int), '') AS records,
-       string_agg(vector_send(v.embedding), '') AS vectors
-FROM (SELECT id, subject FROM facts
-      WHERE user_id = %(user_id)s AND subject = ANY(%(subjects)s::text[]) AND id > %(after)s
-      ORDER BY id LIMIT %(limit)s) AS f
-LEFT JOIN LATERAL (SELECT embedding FROM item_vectors
-                   WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v ON true
+-- Of each new fact the stored ones of its subject, in any state, that are nearest to it. Their vectors are read once.
+WITH stored AS MATERIALIZED (
+    SELECT f.id, f.subject, v.embedding
+    FROM facts f
+    CROSS JOIN LATERAL (SELECT embedding FROM item_vectors
+                        WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
+    WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(subjects)s::text[] || %(aliases)s::text[])
+)
+SELECT new.place::int, near.id
+FROM unnest(%(vectors)s::vector[], %(subjects)s::text[], %(aliases)s::text[])
+     WITH ORDINALITY AS new (embedding, subject, alias, place)
+CROSS JOIN LATERAL (SELECT stored.id FROM stored
+                    WHERE stored.subject IN (new.subject, new.alias) AND new.embedding IS NOT NULL
+                    ORDER BY stored.embedding <=> new.embedding, stored.id
+                    LIMIT %(limit)s) AS near
 
 -- remembered --
 -- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.
