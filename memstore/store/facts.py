@@ -153,19 +153,23 @@ def standing(
 
 
 async def nearest(
-    tx: Transaction, new: Sequence[tuple[str, str, Vectors | None]], model: UUID | None
-) -> list[list[UUID]]:
-    """Return for each new fact, by its subject, another name of that and its vector, the stored ones nearest to it.
+    tx: Transaction, new: Sequence[tuple[FactColumns, str, Vectors | None]], model: UUID | None
+) -> list[set[UUID]]:
+    """Return for each new fact, with another name of its subject and its vector, those that may be nearest to it.
 
-    For all of them at once: to read the vectors of a user's facts takes far longer than to compare them.
+    They are the nearest stored ones and all new ones before it. For many at once: to read the vectors of a user's facts
+    takes far longer than to compare them.
     """
-    found: list[list[UUID]] = [[] for _ in new]
-    if model is None or not any(vector is not None for _, _, vector in new):
-        return found
-    subjects, aliases, vectors = (list(some) for some in zip(*new, strict=True))
-    values = {"subjects": subjects, "aliases": aliases, "vectors": vectors, "model_id": model, "limit": NEAREST}
-    for place, id in await tx.tuples(SQL["nearest"], **values):
-        found[place - 1].append(id)
+    facts, aliases, vectors = (list(some) for some in zip(*new, strict=True))
+    subjects = [fact.subject for fact in facts]
+    found = [
+        {one.id for one in facts[:place] if one.subject in (fact.subject, alias)}
+        for place, (fact, alias) in enumerate(zip(facts, aliases, strict=True))
+    ]
+    if model is not None and any(vector is not None for vector in vectors):
+        values = {"subjects": subjects, "aliases": aliases, "vectors": vectors, "model_id": model, "limit": NEAREST}
+        for place, id in await tx.tuples(SQL["nearest"], **values):
+            found[place - 1].add(id)
     return found
 
 
@@ -176,7 +180,7 @@ async def known(
     span: FactSpan | None,
     query: Vectors | None,
     model: UUID | None,
-    candidates: Sequence[UUID] = (),
+    candidates: Collection[UUID] = (),
     *,
     aside: tuple[list[str], str] | None = None,
     alias: str = "",

@@ -49,12 +49,12 @@ class Redo(NamedTuple):
 
 
 async def apply_fact(
-    tx: Transaction, new: ExtractedFact, model: UUID | None, candidates: Sequence[UUID], redo: Redo | None = None
+    tx: Transaction, new: ExtractedFact, model: UUID | None, candidates: Collection[UUID], redo: Redo | None = None
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
-    `candidates` are stored facts that may be nearest to it.
-    In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
+    `candidates` are facts that may be nearest to it. In a redo those by other recipes take in no source for
+    being alike: they wait to be made anew themselves.
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
@@ -161,7 +161,7 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    [near] = await facts.nearest(tx, [(fact.subject, "", new.vector)], model)
+    [near] = await facts.nearest(tx, [(fact, "", new.vector)], model)
     known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, near)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
@@ -436,18 +436,11 @@ class FactDeriver:
             model = await embedding_models.lock_active(tx, self.dependencies.embedder)
             for start in range(0, len(new), COMPARED_AT_ONCE):
                 some = new[start : start + COMPARED_AT_ONCE]
-                near = await facts.nearest(tx, [(one.fact.subject, one.alias, one.vector) for one in some], model)
-                added: list[ExtractedFact] = []
+                near = await facts.nearest(tx, [(one.fact, one.alias, one.vector) for one in some], model)
                 for one, candidates in zip(some, near, strict=True):
-                    if one.fact.id in erased:
-                        continue
-                    candidates += [
-                        other.fact.id for other in added if other.fact.subject in (one.fact.subject, one.alias)
-                    ]
-                    is_new = await apply_fact(tx, one, model, candidates, redo)
-                    kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                    counts[kind] = counts.get(kind, 0) + is_new
-                    added += [one] if is_new else []
+                    if one.fact.id not in erased:
+                        kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
+                        counts[kind] = counts.get(kind, 0) + await apply_fact(tx, one, model, candidates, redo)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(tx, calls.usage, calls.invalid_responses)
