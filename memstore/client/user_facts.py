@@ -139,8 +139,8 @@ class AsyncUserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
+        from memstore.context.history import read_profile_source
         from memstore.context.profile import compose_profile
-        from memstore.context.profile_source import read_profile_source
 
         check_number(budget, "budget")
         if subject is not None:

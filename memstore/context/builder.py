@@ -12,10 +12,9 @@ from memstore import ids
 from memstore._compat import run_both, to_thread
 from memstore._version import __version__
 from memstore.context.candidates import collect_candidates, hits_for_budget
-from memstore.context.history import ConversationHistory, load_history, reads_of_history
+from memstore.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
 from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
-from memstore.context.profile_source import read_profile_source
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall

@@ -1,15 +1,18 @@
-"""The history of a conversation, as a context may show it: read while the question is embedded."""
+"""What a context may show of a conversation, and of its user as a profile: read while the question is embedded."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from memstore.context.items import ProfileSource, is_by_rules
 from memstore.context.outdated import FORMER
 from memstore.context.request import Request, ResolvedRequest
-from memstore.context.visibility import as_seen_by
+from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
@@ -202,3 +205,28 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
     last = read[0].seq if read else 0
     first = max((last - STRATEGY_MESSAGES) // STEP * STEP, resolved.after_seq)
     return [one for one in reversed(read) if one.seq > first]
+
+
+async def read_profile_source(
+    tx: Transaction,
+    *,
+    subject: str | None = None,
+    as_of: datetime | None = None,
+    visibility: VisibilityFilter | None = None,
+    without: Collection[UUID] = (),
+) -> ProfileSource:
+    """Return what the profile of a subject is made of, by default of the one that most facts are about.
+
+    It has none of the facts `without`, and none that a viewer does not see.
+    """
+    known = await facts.facts(tx, as_of=as_of)
+    if visibility is not None and visibility.is_active:
+        seen = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
+        known = [fact for fact in known if fact.id in seen]
+    counts = Counter(fact.subject for fact in known)
+    if subject is None:
+        subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
+    about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
+    about = [fact for fact in about if fact.id not in without]
+    read = await messages.known(tx, sorted({fact.spans[0].message_id for fact in about if is_by_rules(fact)}))
+    return ProfileSource(subject, about, read, tuple(counts), as_of)

@@ -114,16 +114,14 @@ async def test_a_mark_of_a_past_moment_does_not_move(store: AsyncMemoryStore) ->
 
 
 async def test_an_edited_slot_moves_no_mark_of_a_past_moment(store: AsyncMemoryStore) -> None:
-    """Of a fact that took another's place, and of one that tells an end itself."""
-    trams, shop = "The trams in Leeds are slow.", "We're in Leeds still, so the shop has apples."
-    replaced = await told(store, ["I live in Leeds.", trams], ["I live in Porto."], user="alice")
-    ended = await told(store, [shop], ["I no longer live in Leeds."], user="carol")
-    moment, question = datetime.now(UTC), "In which city does Alice live?"
-    for talk, text in ((replaced, trams), (ended, shop)):
-        [before] = lines(await talk.context(question, budget=2000, as_of=moment), f"Alice: {text} (later: ")
+    first, trams = "I live in Leeds.", "We're in Leeds still, so the trams are slow."
+    for said, now in (([first, trams], "I live in Porto."), ([trams], "I no longer live in Leeds.")):
+        talk = await told(store, said, [now], user=now)
+        past = {"query": "In which city does Alice live?", "budget": 2000, "as_of": datetime.now(UTC)}
+        [before] = lines(await talk.context(**past), f"Alice: {trams} (later: ")
         [last] = [fact for fact in await talk.user.facts() if fact.attribute]
         await talk.user.edit_fact(last, attribute="office", value="rome")
-        assert before in lines(await talk.context(question, budget=2000, as_of=moment), text)
+        assert before in lines(await talk.context(**past), trams)
 
 
 async def test_what_a_viewer_may_not_see_takes_the_place_of_nothing(store: AsyncMemoryStore) -> None:

@@ -127,11 +127,8 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
         else:
             assert own["answered_message"] == 0, "a person, and a fact, answers nothing"
         for name, part in plain[key].items():  # to any other question an answer is what it says itself
-            assert part == (
-                0
-                if name == "answered_message"
-                else pytest.approx(own[name] * WEIGHTS[name] / OVERVIEW_WEIGHTS[name], abs=1e-5)
-            )
+            weight = 0 if name == "answered_message" else WEIGHTS[name]
+            assert part == pytest.approx(own[name] * weight / OVERVIEW_WEIGHTS[name], abs=1e-5)
     assert sum(own["answered_message"] > 0 for own in parts.values()) > 20
     spoken = np.flatnonzero((some.tiers == 1) & (some.by_person == 0))
     shown = dict(told(rank(some, OVERVIEW, corpus(some), 99, spoken)))

@@ -12,8 +12,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
-from memstore._sync.context.history import ConversationHistory, load_history, reads_of_history
-from memstore._sync.context.profile_source import read_profile_source
+from memstore._sync.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
 from memstore._sync.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
