@@ -174,7 +174,7 @@ class AsyncUserScope(AsyncUserFacts):
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
-            known = await messages.known(tx, message_ids)
+            known = await messages.by_ids(tx, message_ids)
         return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
 
     async def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:

@@ -228,5 +228,5 @@ async def read_profile_source(
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
-    read = await messages.known(tx, sorted({fact.spans[0].message_id for fact in about if is_by_rules(fact)}))
+    read = await messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_rules(fact)}))
     return ProfileSource(subject, about, read, tuple(counts), as_of)

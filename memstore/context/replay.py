@@ -61,7 +61,7 @@ async def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     known_summaries = await tx.get(summaries.some(summary_ids))
     return _StoredItems(
         receipt,
-        messages=await messages.known(tx, named),
+        messages=await messages.by_ids(tx, named),
         numbered=await messages.by_seq(tx, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},

@@ -187,7 +187,7 @@ class VisibilityFilter:
         unread = {item for item, ids in sources.items() if not ids}
         sources = {**sources, **await chunks.load_sources(tx, sorted(unread - facts), sorted(unread & facts))}
         if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):
-            rows: dict[UUID, Message | None] = dict(await messages.known(tx, unknown))
+            rows: dict[UUID, Message | None] = dict(await messages.by_ids(tx, unknown))
             if results := [id for id, row in rows.items() if row and row.role == Role.TOOL]:
                 rows |= await messages.sayings(tx, results)  # their calls decide
             self._visible |= {id: bool((row := rows.get(id)) and self.sees(row)) for id in unknown}

@@ -209,7 +209,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
         mark = await archive.last_with_chunks(tx, conversation)
-        known = await messages.known(tx, [one.item.id for one in rows])
+        known = await messages.by_ids(tx, [one.item.id for one in rows])
         erased = await messages.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
         taken = await archive.taken_numbers(tx, conversation, [one.item.seq for one in rows])
         new = []

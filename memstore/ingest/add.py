@@ -111,7 +111,7 @@ async def store_new(
     if imported:
         async with database.user_transaction(user) as tx:
             last = await store.last_numbers(tx, conversations)
-            known = await store.known(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
+            known = await store.by_ids(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         await to_thread(count_tokens, found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
@@ -119,7 +119,7 @@ async def store_new(
             async with database.user_transaction(user) as tx:
                 locked = await _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known = await store.known(tx, named)
+                    known = await store.by_ids(tx, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found)

@@ -31,7 +31,7 @@ from memstore.strategies.base import ConversationView, Strategy, Turn, compress,
 from memstore.tool_calls import name_of
 
 PROFILE_SHARE = 0.1  # of the budget, for a profile whose section has no maximum
-INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
+TEXT_SHARE = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
 # have told of the oldest turns would be the first to go.
 COMPRESSED_WEIGHTS = (
@@ -41,7 +41,7 @@ COMPRESSED_WEIGHTS = (
     Section("summaries", weight=0.05),
 )
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
-STEPS = (*[0] * 8, *(2**n for n in range(10)))
+BUDGET_INCREMENTS = (*[0] * 8, *(2**n for n in range(10)))
 
 
 def build_context(
@@ -115,7 +115,7 @@ def _add_profile(
     most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
-    profile = compose_profile(source, counter, int((tokens - around) * INDENTED))
+    profile = compose_profile(source, counter, int((tokens - around) * TEXT_SHARE))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
     sections = tuple(section if one is wanted else one for one in resolved.sections)
@@ -154,7 +154,7 @@ class ContextBuilder:
         With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So
         each budget is tried.
         """
-        for step in STEPS:
+        for step in BUDGET_INCREMENTS:
             try:
                 self.build(replace(resolved, budget=needed))
             except BudgetTooSmall as error:
@@ -181,7 +181,7 @@ class ContextBuilder:
         """Return the summaries of what is older than the recent turns."""
         outlines = self.history.outlines
         upto_seq = min(layout.shown_from - 1, max((one.to_seq for one in outlines), default=0))
-        return cover(outlines, upto_seq, int(layout.summary_tokens * INDENTED))
+        return cover(outlines, upto_seq, int(layout.summary_tokens * TEXT_SHARE))
 
 
 def compress_turns(

@@ -51,7 +51,7 @@ def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     known_summaries = tx.get(summaries.some(summary_ids))
     return _StoredItems(
         receipt,
-        messages=messages.known(tx, named),
+        messages=messages.by_ids(tx, named),
         numbered=messages.by_seq(tx, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},

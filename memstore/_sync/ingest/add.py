@@ -107,7 +107,7 @@ def store_new(
     if imported:
         with database.user_transaction(user) as tx:
             last = store.last_numbers(tx, conversations)
-            known = store.known(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
+            known = store.by_ids(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         count_tokens(found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
@@ -115,7 +115,7 @@ def store_new(
             with database.user_transaction(user) as tx:
                 locked = _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known = store.known(tx, named)
+                    known = store.by_ids(tx, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found)

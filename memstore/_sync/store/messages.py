@@ -164,7 +164,7 @@ def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
     return SQL["raise_watermarks"], [{"ids": list(places), "last_seqs": newest, "said_at": said_at}]
 
 
-def known(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
+def by_ids(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
     """Return those of these messages that are stored, by id."""
     found = tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
     return {message.id: message for message in found}

@@ -329,6 +329,6 @@ async def _fact(tx: Transaction, fact_id: UUID) -> Fact:
 
 
 async def _check_sources(tx: Transaction, sources: Sequence[UUID]) -> None:
-    missing = set(sources) - set(await messages.known(tx, list(sources)))
+    missing = set(sources) - set(await messages.by_ids(tx, list(sources)))
     if missing:
         raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")

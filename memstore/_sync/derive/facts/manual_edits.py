@@ -327,6 +327,6 @@ def _fact(tx: Transaction, fact_id: UUID) -> Fact:
 
 
 def _check_sources(tx: Transaction, sources: Sequence[UUID]) -> None:
-    missing = set(sources) - set(messages.known(tx, list(sources)))
+    missing = set(sources) - set(messages.by_ids(tx, list(sources)))
     if missing:
         raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")
