@@ -145,7 +145,7 @@ async def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in some if one.chunk.item_id in texts]
         for some in (ranked.facts, ranked.hits)
     )
-    left_out = [*_ranked_lower(ranked, resolved, history)]
+    left_out = list(_ranked_lower(ranked, resolved, history))
 
     # What holds no longer is marked, ranks lower or is left out.
     changes = await _find_changes(tx, resolved, ranked.facts, facts, texts, said_facts)

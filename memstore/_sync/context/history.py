@@ -76,7 +76,7 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence
 
 
 def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
-    """Return whether a query is this stored question, which the model has yet to answer."""
+    """Whether a query is this stored question, and the model has yet to answer it."""
     # Somebody may say "Go on." again. Calls of tools and their results are not an answer yet.
     answered = any(one.seq > question.seq and one.role == Role.ASSISTANT and not one.tool_calls for one in visible)
     return query == question.text and not answered

@@ -161,15 +161,17 @@ def nearest(
     They are the nearest stored ones and all new ones before it. For many at once: to read the vectors of a user's facts
     takes far longer than to compare them.
     """
-    facts, aliases, vectors = (list(some) for some in zip(*new, strict=True))
-    subjects = [fact.subject for fact in facts]
-    found = [
-        {one.id for one in facts[:place] if one.subject in (fact.subject, alias)}
-        for place, (fact, alias) in enumerate(zip(facts, aliases, strict=True))
+    found: list[set[UUID]] = [
+        {one.id for one, _, _ in new[:place] if vector is not None and one.subject in (fact.subject, alias)}
+        for place, (fact, alias, vector) in enumerate(new)
     ]
-    if model is not None and any(vector is not None for vector in vectors):
-        values = {"subjects": subjects, "aliases": aliases, "vectors": vectors, "model_id": model, "limit": NEAREST}
-        for place, id in tx.tuples(SQL["nearest"], **values):
+    if model is not None:
+        values = {
+            "subjects": [fact.subject for fact, _, _ in new],
+            "aliases": [alias for _, alias, _ in new],
+            "vectors": [vector for _, _, vector in new],
+        }
+        for place, id in tx.tuples(SQL["nearest"], **values, model_id=model, limit=NEAREST):
             found[place - 1].add(id)
     return found
 
@@ -187,7 +189,7 @@ def known(
     alias: str = "",
     named: Sequence[UUID] = (),
 ) -> list[KnownFact]:
-    """Return what a new fact is judged by: itself, what it has these attributes in common with, the nearest ones.
+    """Return what a new fact is judged by: itself, those that share these attributes with it, and the nearest ones.
 
     And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
     another name of its subject.
