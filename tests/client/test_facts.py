@@ -52,6 +52,15 @@ async def test_saying_it_again_reinforces_what_is_known(store: AsyncMemoryStore)
     assert [(one.sources, one.occurred_at) for one in earlier] == [([history[0].source], START + timedelta(days=5))]
 
 
+async def test_other_words_in_the_same_batch_reinforce_a_fact_too(url: str) -> None:
+    async with await AsyncMemoryStore.open(url) as store:  # whose embedder knows that they mean the same
+        await say(store, "Alice's favourite colour is green.", place="one")
+        await say(store, "Alice's favorite color is green.", place="one")
+        await store.derive()
+        [fact] = await store.user("alice").facts()
+        assert len(fact.sources) == 2
+
+
 async def test_a_newer_value_takes_the_place_of_the_old_one(store: AsyncMemoryStore) -> None:
     alice = await told(store, (LEEDS, 0))
     leeds = (await alice.facts())[0]
@@ -74,9 +83,7 @@ async def test_a_newer_value_takes_the_place_of_the_old_one(store: AsyncMemorySt
 
 @pytest.mark.parametrize("last", [ROME, LEEDS])
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)])
-async def test_the_value_said_last_is_active_whatever_is_derived_first(
-    store: AsyncMemoryStore, order: tuple[int, ...], last: str
-) -> None:
+async def test_the_value_said_last_is_active(store: AsyncMemoryStore, order: tuple[int, ...], last: str) -> None:
     said = ((LEEDS, 0), (PORTO, 3), (last, 7))
     facts = await by_place(await told(store, *(said[number] for number in order)))
     ends = {"Leeds": 3, "Porto": 7, "Rome": None} if last == ROME else {"Leeds": None, "Porto": 7}
@@ -202,7 +209,7 @@ async def test_an_entity_is_seen_with_its_relations(store: AsyncMemoryStore) -> 
 RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"
 
 
-async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
+async def test_a_redo_makes_facts_anew_but_for_what_people_did(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = ((LEEDS, 0), ("I'm allergic to peanuts.", 1), ("My sister is a nurse.", 2), (PORTO, 3), (ROME, 5))
@@ -301,9 +308,7 @@ async def test_what_cannot_be_of_a_fact_is_refused(store: AsyncMemoryStore) -> N
     assert full.state == "active", "what is allowed fits into the index"
 
 
-async def test_two_who_edit_at_once_do_not_overwrite_each_other(
-    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_who_edit_at_once_overwrite_nothing(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = await told(store, (LEEDS, 0))
     (fact,) = await alice.facts()
     stale = fact.model_copy(update={"confidence": 0.1})
@@ -431,9 +436,7 @@ async def test_what_a_fact_had_ended_holds_again_when_it_is_taken_back(store: As
 
 
 @pytest.mark.parametrize("first", ["Leeds", "Germany"])
-async def test_what_has_ended_since_does_not_hold_again_but_ended_by_what_came_next(
-    store: AsyncMemoryStore, first: str
-) -> None:
+async def test_what_has_ended_since_was_ended_by_what_came_next(store: AsyncMemoryStore, first: str) -> None:
     alice = await told_daily(store, f"I live in {first}.", "I live in Porto.", "I live in Rome.")
     before = {fact.id: fact for fact in await alice.facts(state=None)}
     porto = next(fact for fact in before.values() if fact.value == "porto")
@@ -446,9 +449,7 @@ async def test_what_has_ended_since_does_not_hold_again_but_ended_by_what_came_n
 
 
 @pytest.mark.parametrize("new", [{"text": "The user lives in Porto."}, {"attribute": "residence", "value": "porto"}])
-async def test_an_edit_ends_other_values_of_the_slot_that_it_gives(
-    store: AsyncMemoryStore, new: dict[str, str]
-) -> None:
+async def test_an_edit_ends_other_values_of_its_new_slot(store: AsyncMemoryStore, new: dict[str, str]) -> None:
     alice = await told_daily(store, "I live in Leeds.", "I like tea.")
     before = {fact.id: fact for fact in await alice.facts(state=None)}
     [tea] = [fact for fact in before.values() if fact.type != "identity"]

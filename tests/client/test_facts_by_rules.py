@@ -116,9 +116,7 @@ async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncM
     assert "The user's cat is called Momo." in await active(store)
 
 
-async def test_many_facts_are_stored_in_steps_so_that_nobody_waits_for_all_of_them(
-    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_many_facts_are_stored_in_steps(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     said = [f"I painted fence number {n}. I live in {('Leeds', 'Porto', 'Rome')[n % 3]}." for n in range(100)]
     states = {}
     for user, most in (("alice", rule_extractor.MOST_FACTS), ("bob", 10_000)):
