@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
 from memstore.derive.facts.entities import (
     ATTRIBUTES,
     MAX_KNOWN_SHOWN,
@@ -27,6 +28,7 @@ from memstore.derive.facts.entities import (
     choose_known,
     find_introduction,
     find_user_name,
+    is_relative,
     is_thing,
     may_mean,
     name_user,
@@ -34,7 +36,13 @@ from memstore.derive.facts.entities import (
 )
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.normalization import (
+    is_denied,
+    is_protection,
+    names_time,
+    parse_slot,
+    protects,
+)
 from memstore.derive.facts.quotes import Span, find_source
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
@@ -97,7 +105,10 @@ class _Facts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed."""
+    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed.
+
+    `said` are the sentences of its subject that its quotes stand in.
+    """
 
     draft: FactDraft
     attribute: str | None
@@ -105,6 +116,15 @@ class ModelFact:
     spans: Sequence[Span]
     ends: tuple[UUID, ...]
     is_doubted: bool
+    said: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> FactColumns:
+        """The columns that it is compared by."""
+        slot = self.draft.slot
+        attribute, value = (slot.attribute, slot.value) if slot else (self.attribute, self.value)
+        text, type, subject = self.draft.text, self.draft.type, self.draft.subject
+        return FactColumns.model_construct(text=text, type=type, subject=subject, attribute=attribute, value=value)
 
 
 @dataclass(slots=True)
@@ -218,6 +238,7 @@ class Inquiry:
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         background = "\n".join([user, *self._background()])
+        speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
             one = None if repeat.k in ended else known.get(repeat.k)
@@ -253,11 +274,16 @@ class Inquiry:
                 if doubt.is_refused:
                     continue
             basis = find_basis(fact.text, subject, spans, talk, self.trusted)
-            if fact.valid_to and fact.type == "constraint" and not names_time(basis):
+            if fact.valid_to and guards and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
             draft = _draft(fact, subject, spans[0].passage.said)
-            found = ModelFact(draft, attribute, value, spans, (), doubt is not None)
+            own = [span for span in spans if span.passage.role in self.trusted]
+            said = own_sentences(fact.text, subject, own, talk, speaker_of, background)
+            found = ModelFact(draft, attribute, value, spans, (), doubt is not None, said)
+            if is_doubtful(found.columns, said):
+                findings.refusals.append(("its quote does not deny what protects somebody", fact.model_copy()))
+                found = replace(found, is_doubted=True)
             found = replace(found, ends=tuple(self._ends(found, named, user, basis)))
             findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(found.ends))
             findings.facts.append(found)
@@ -290,6 +316,11 @@ class Inquiry:
             )
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
+                continue
+            of_relative = is_relative(draft.subject, known.subject) and draft.text.startswith(draft.subject)
+            if of_relative and known.attribute == slot is not None:  # where her sister lives
+                continue
+            if is_protection(known) and not denies(known, new.columns, new.said):
                 continue
             is_meant = may_mean(known.subject, draft.subject, draft.text) or is_taken_over(known, draft.text, own)
             if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
@@ -418,7 +449,7 @@ class LLMExtractor:
                 one.fact.state = "active" if active else QUARANTINED
                 if one.fact.attribute is None:
                     one.fact.attribute, one.fact.value = found.attribute, found.value
-                yield _with_user(one, user, found.ends)
+                yield replace(_with_user(one, user, found.ends), said=found.said)
 
     def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
         """Return a known fact as a message says it again."""

@@ -283,6 +283,7 @@ class ExtractedFact:
     vector: Vectors | None = None
     ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
     alias: str = ""  # another name of the subject, under which facts may be known
+    said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
 
 
 @dataclass(frozen=True, slots=True)

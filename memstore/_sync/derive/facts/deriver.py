@@ -68,7 +68,7 @@ def apply_fact(
         known = [_rename(one, new.alias, fact.subject) for one in known]
     if fact.state == QUARANTINED:
         return _quarantine(tx, new, known)
-    waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
+    waiting = next((one for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
     known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _same_statement(new, known)
     others = [one for one in known if one is not twin]
@@ -79,8 +79,11 @@ def apply_fact(
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
     if twin is None:
         decision = reconcile(new, others)
+        if decision.waits:
+            fact.state = QUARANTINED
+            return _quarantine(tx, new, [waiting, *known] if waiting else known)
         if decision.twin is None:
-            _execute(tx, new, waiting or fact, decision, fact.occurred_at, model)
+            _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
         others = [one for one in others if one is not twin]
@@ -438,8 +441,9 @@ class FactDeriver:
                 near = facts.nearest(tx, [(one.fact, one.alias, one.vector) for one in some], model)
                 for one, candidates in zip(some, near, strict=True):
                     if one.fact.id not in erased:
+                        is_new = apply_fact(tx, one, model, candidates, redo)
                         kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                        counts[kind] = counts.get(kind, 0) + apply_fact(tx, one, model, candidates, redo)
+                        counts[kind] = counts.get(kind, 0) + is_new
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             llm_usage.keep(tx, calls.usage, calls.invalid_responses)
