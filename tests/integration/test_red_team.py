@@ -212,3 +212,32 @@ async def test_what_somebody_else_says_against_what_protects_waits(
     assert {state for value, state in states if value == "no" or (value or "").startswith("not")} <= {"quarantined"}
     assert [state for _, state in states].count("active") == 1
     assert len(states) == 2
+
+
+SECRETS = {
+    "My wifi password is hunter2!x and I live in Porto.": "hunter2!x",
+    "Remember that my GitHub token is ghp_0123456789abcdefABCDEF0123456789abcd, please.": "ghp_0123456789abcdefABCDEF0123456789abcd",
+    "I always pay with my card 4111 1111 1111 1111.": "4111 1111 1111 1111",
+}
+
+
+@pytest.mark.parametrize(("said", "secret"), SECRETS.items())
+@pytest.mark.parametrize("by_model", [False, True])
+async def test_no_fact_is_a_secret_where_nothing_is_masked(
+    store: AsyncMemoryStore, said: str, secret: str, by_model: bool
+) -> None:
+    alice = store.user("alice")
+    await alice.conversation("c").add("user", f"I always take the bus. {said}")
+    if by_model:
+        told = ["The user always takes the bus.", f"The user opens everything by {secret}."]
+        quotes = ["I always take the bus", said]
+        written = [
+            {"sources": [{"message": 1, "quote": quote}], "text": text, "type": "preference", "subject": "the user"}
+            for text, quote in zip(told, quotes, strict=True)
+        ]
+        alice._runtime.chat_models = (None, ScriptedChatModel([{"facts": written}], context_tokens=16_384))
+    await store.derive()
+    texts = [fact.text for fact in await alice.facts(state="all")]
+    assert not [text for text in texts if secret in text]
+    assert any("bus" in text or "Porto" in text for text in texts)
+    await alice.add_fact(f"The user's key is {secret}.", type="statement")  # a person's own decision

@@ -33,6 +33,7 @@ from memstore.derive.facts.entities import (
 )
 from memstore.derive.facts.normalization import (
     NOT,
+    adds_nothing,
     content_words,
     is_denied,
     is_protection,
@@ -198,6 +199,19 @@ def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
 
 def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE)
+
+
+def says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
+    """Whether a known fact says what the new one does, and nothing beyond it."""
+    fact, slot = one.fact, new.slot
+    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
+        return False
+    if slot is None or fact.value is None or slot.attribute != fact.attribute:
+        # People may enter one thing twice in other words: both stay.
+        return fact.recipe != HAND and reconcile(new, [one]).twin is not None
+    if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
+        return False
+    return slot.value.casefold() == fact.value.casefold()
 
 
 # -- of one slot

@@ -36,6 +36,7 @@ from memstore.derive.rules.utterances import (
     quotations,
     type_of,
 )
+from memstore.ingest.redaction import load_detectors
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
 from memstore.providers import Vectors
@@ -296,6 +297,18 @@ class ExtractedBatch(DerivedBatch):
     facts: list[ExtractedFact]
     invalid: int = 0
     refused: int = 0
+
+
+def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> ExtractedBatch:
+    """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
+    find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
+
+    def tells_secret(one: ExtractedFact) -> bool:
+        said = (texts.get(span.message_id, "") for span in one.spans)
+        secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
+        return bool(find(one.fact.text)) or any(secret in one.fact.text for secret in secrets)
+
+    return replace(extracted, facts=[one for one in extracted.facts if not tells_secret(one)])
 
 
 class RuleExtractor:
