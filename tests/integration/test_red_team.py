@@ -214,9 +214,10 @@ async def test_what_somebody_else_says_against_what_protects_waits(
     assert len(states) == 2
 
 
+TOKEN = "ghp_0123456789abcdefABCDEF0123456789abcd"
 SECRETS = {
     "My wifi password is hunter2!x and I live in Porto.": "hunter2!x",
-    "Remember that my GitHub token is ghp_0123456789abcdefABCDEF0123456789abcd, please.": "ghp_0123456789abcdefABCDEF0123456789abcd",
+    f"Remember that my GitHub token is {TOKEN}, please.": TOKEN,
     "I always pay with my card 4111 1111 1111 1111.": "4111 1111 1111 1111",
 }
 

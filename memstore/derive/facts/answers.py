@@ -1,4 +1,4 @@
-"""What a chat model answers about facts, as it is read: a fact that cannot be used costs no other."""
+"""Answers of a chat model about facts. A fact that cannot be used costs no other."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def reconcile(
 
 
 def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
-    """Whether a model ends what a person has set, or what protects somebody, of whom no quoted sentence denies it."""
+    """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
     if not _is_by_model(new.fact):
         return False
     others = [one for one in ended if not _fills_alike(new, one)]
