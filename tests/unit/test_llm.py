@@ -324,6 +324,17 @@ def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str,
     assert bool(made.ends) is ended
 
 
+@pytest.mark.parametrize("relative", ["sister", "husband Tom", "best friend", "cat"])
+def test_what_is_said_of_a_relative_ends_nothing_of_the_speaker(relative: str) -> None:
+    one = remembered("Alice lives in Porto.", attribute="residence", value="porto")
+    of = {"subject": f"Alice's {relative}", "attribute": "residence", "value": "Leeds", "ends": ["k1"]}
+    said = f"My {relative} lives in Leeds, far from Porto"
+    (made,) = found(
+        [message(1, "user", said, "Alice")], fact(f"Alice's {relative} lives in Leeds.", (1, said), **of), known=[one]
+    )
+    assert made.ends == ()
+
+
 @pytest.mark.parametrize(
     ("known", "said", "again"),
     [
