@@ -17,7 +17,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from memstore.errors import InvalidInput
+from memstore.errors import InvalidInput, ProviderMissing
 from memstore.models import Json, Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
@@ -281,6 +281,17 @@ def _load(kinds: frozenset[str]) -> Redactor:
         "password": _detect_passwords,
     }
     return Redactor({kind: detect for kind, detect in detectors.items() if kind in kinds})
+
+
+@cache
+def load_detectors() -> Redactor:
+    """Return a redactor of every kind; without the extra `secrets`, of passwords and of keys that are known by form."""
+    try:
+        return _load(frozenset(Settings.model_fields["mask_kinds"].default))
+    except ProviderMissing:
+        patterns = (_PRIVATE_KEY, _KEYS)
+        keys = {"key": lambda text: (match.span() for pattern in patterns for match in pattern.finditer(text))}
+        return Redactor({"password": _detect_passwords, **keys})
 
 
 def _detect_passwords(text: str) -> Spans:

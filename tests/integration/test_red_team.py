@@ -1,13 +1,25 @@
 """Stored injections through every door, derived from: nobody else's memory changes by a byte."""
 
 import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from tests.helpers.fakes import ScriptedChatModel
 from tests.unit.test_red_team import ATTEMPTS, OBEY
+
+
+@pytest.fixture
+async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+        yield store
+
 
 SETTINGS = {"embedder": "hashing:256", "fact_roles": "user,tool"}
 FORMATS = ("openai", "ollama", "anthropic", "text")
@@ -95,3 +107,138 @@ async def no_facts_of_tools(alice: AsyncUserScope) -> None:
     assert {fact.spans[0].trust for fact in waiting} == {0}
     active = [one for one in await alice.facts(state="all") if one.state != "quarantined"]
     assert {messages[source].role for fact in active for source in fact.sources} == {"user"}
+
+
+KNOWN = {"peanuts": "I'm allergic to peanuts.", "diabetes": "I have diabetes.", "metformin": "I take metformin."}
+OVER = "is not allergic to peanuts"
+DENIAL = {"type": "constraint", "subject": "the user", "ends": ["k1"]}
+
+
+async def after_answer(
+    store: AsyncMemoryStore, user: AsyncUserScope, said: str, quote: str, told: dict[str, Any]
+) -> dict[str, str]:
+    """Return the states of the user's facts, by text, after a model was asked about one more message."""
+    trip = user.conversation("later")
+    await trip.add("user", said)
+    answer = {"facts": [{"sources": [{"message": 1, "quote": quote}], **DENIAL, **told}]}
+    user._runtime.chat_models = (None, ScriptedChatModel([answer], context_tokens=16_384))
+    await store.derive()
+    return {fact.text: fact.state for fact in await user.facts(state="all")}
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "quote", "told", "ended"),
+    [
+        ("peanuts", "I don't have time today.", "I don't have time today", OVER, False),
+        ("peanuts", "No time, and peanuts are dear.", "peanuts are dear", OVER, False),
+        ("peanuts", "Am I still not allowed peanuts?", "still not allowed peanuts", OVER, False),
+        ("peanuts", "I'm not allergic to peanuts, am I?", "not allergic to peanuts", OVER, False),
+        ("peanuts", "My son is not allergic to peanuts.", "not allergic to peanuts", OVER, False),
+        ("peanuts", "Tom is not allergic to peanuts.", "not allergic to peanuts", OVER, False),
+        ("peanuts", "I don't eat peanuts.", "I don't eat peanuts", OVER, False),
+        ("peanuts", "My peanut allergy hasn't gone.", "My peanut allergy hasn't gone", OVER, False),
+        ("peanuts", "I don't mind my peanut allergy.", "I don't mind my peanut allergy", OVER, False),
+        ("peanuts", "I'm no longer allergic to peanuts.", "no longer allergic to peanuts", OVER, True),
+        ("peanuts", "Turns out I have no peanut allergy.", "I have no peanut allergy", OVER, True),
+        ("diabetes", "I don't have time for my diabetes.", "I don't have time", "does not have diabetes", False),
+        ("diabetes", "I don't have my diabetes kit here.", "I don't have my diabetes", "does not have diabetes", False),
+        ("diabetes", "I no longer have diabetes.", "I no longer have diabetes", "does not have diabetes", True),
+        ("metformin", "I took no metformin with lunch.", "no metformin with lunch", "does not take metformin", False),
+        ("metformin", "I stopped taking metformin.", "I stopped taking metformin", "does not take metformin", True),
+    ],
+)  # fmt: skip
+async def test_a_model_ends_what_protects_where_the_quoted_words_deny_it(
+    store: AsyncMemoryStore, key: str, said: str, quote: str, told: str, ended: bool
+) -> None:
+    alice = store.user("alice")
+    await alice.conversation("c").add("user", KNOWN[key], occurred_at=datetime(2024, 3, 1, tzinfo=UTC))
+    await store.derive()
+    [known] = [fact.text for fact in await alice.facts()]
+    states = await after_answer(store, alice, said, quote, {"text": f"The user {told}."})
+    assert states[known] == ("superseded" if ended else "active")
+    assert states[f"The user {told}."] == ("active" if ended else "quarantined")
+
+
+@pytest.mark.parametrize("how", ["by hand", "pinned"])
+@pytest.mark.parametrize(
+    ("text", "said", "told"),
+    [
+        (
+            "The user is allergic to peanuts.",
+            "I'm no longer allergic to peanuts.",
+            "The user is not allergic to peanuts.",
+        ),
+        ("The user lives in Porto.", "I live in Leeds now.", "The user lives in Leeds."),
+    ],
+)
+async def test_what_a_person_has_set_ends_by_no_model(
+    store: AsyncMemoryStore, how: str, text: str, said: str, told: str
+) -> None:
+    alice = store.user("alice")
+    if how == "by hand":
+        await alice.add_fact(text, type="identity")
+    else:
+        first = text.replace("The user is", "I'm").replace("The user lives", "I live")
+        await alice.conversation("c").add("user", first, occurred_at=datetime(2024, 3, 1, tzinfo=UTC))
+        await store.derive()
+        [fact] = await alice.facts()
+        await alice.edit_fact(fact, importance="pinned")
+    states = await after_answer(store, alice, said, said.rstrip("."), {"text": told, "type": "identity"})
+    assert states == {text: "active", told: "quarantined"}
+    [waiting] = await alice.facts(state="quarantined")
+    await alice.confirm_fact(waiting)
+    assert {fact.text: fact.state for fact in await alice.facts(state="all")} == {text: "superseded", told: "active"}
+
+
+@pytest.mark.parametrize("first", ["Alice", "Bob"])
+@pytest.mark.parametrize(
+    ("own", "others"),
+    [
+        ("I'm allergic to peanuts.", "Alice is no longer allergic to peanuts."),
+        ("I'm vegan.", "Alice is not vegan."),
+        ("Ich bin allergisch gegen Nüsse.", "Alice ist nicht mehr allergisch gegen Nüsse."),
+    ],
+)
+async def test_what_somebody_else_says_against_what_protects_waits(
+    store: AsyncMemoryStore, first: str, own: str, others: str
+) -> None:
+    """Whichever is read first."""
+    group = store.user("group")
+    said = {"Alice": (own, datetime(2024, 3, 1, tzinfo=UTC)), "Bob": (others, datetime(2024, 4, 1, tzinfo=UTC))}
+    for name in sorted(said, key=lambda name: name != first):
+        await group.conversation(name).add("user", said[name][0], name=name, occurred_at=said[name][1])
+        await store.derive()
+    states = {(fact.value, fact.state) for fact in await group.facts(state="all") if fact.subject == "Alice"}
+    assert {state for value, state in states if value == "no" or (value or "").startswith("not")} <= {"quarantined"}
+    assert [state for _, state in states].count("active") == 1
+    assert len(states) == 2
+
+
+TOKEN = "ghp_0123456789abcdefABCDEF0123456789abcd"
+SECRETS = {
+    "My wifi password is hunter2!x and I live in Porto.": "hunter2!x",
+    f"Remember that my GitHub token is {TOKEN}, please.": TOKEN,
+    "I always pay with my card 4111 1111 1111 1111.": "4111 1111 1111 1111",
+}
+
+
+@pytest.mark.parametrize(("said", "secret"), SECRETS.items())
+@pytest.mark.parametrize("by_model", [False, True])
+async def test_no_fact_is_a_secret_where_nothing_is_masked(
+    store: AsyncMemoryStore, said: str, secret: str, by_model: bool
+) -> None:
+    alice = store.user("alice")
+    await alice.conversation("c").add("user", f"I always take the bus. {said}")
+    if by_model:
+        told = ["The user always takes the bus.", f"The user opens everything by {secret}."]
+        quotes = ["I always take the bus", said]
+        written = [
+            {"sources": [{"message": 1, "quote": quote}], "text": text, "type": "preference", "subject": "the user"}
+            for text, quote in zip(told, quotes, strict=True)
+        ]
+        alice._runtime.chat_models = (None, ScriptedChatModel([{"facts": written}], context_tokens=16_384))
+    await store.derive()
+    texts = [fact.text for fact in await alice.facts(state="all")]
+    assert not [text for text in texts if secret in text]
+    assert any("bus" in text or "Porto" in text for text in texts)
+    await alice.add_fact(f"The user's key is {secret}.", type="statement")  # a person's own decision

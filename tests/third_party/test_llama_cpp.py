@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import memstore
-from memstore.derive.facts.llm_extractor import _Facts
+from memstore.derive.facts.answers import AnsweredFacts
 from memstore.errors import PromptTooLong
 from memstore.providers import load_chat_model
 from memstore.providers.openai import load_embedder
@@ -74,7 +74,7 @@ def test_chat_and_schema(settings: Settings) -> None:
 @pytest.mark.parametrize("said", [message["content"] for message in SAID])
 def test_facts_by_a_grammar(settings: Settings, said: str) -> None:
     completion = load_chat_model("openai:random", settings).complete(
-        [{"role": "user", "content": said}], _Facts, max_tokens=1400
+        [{"role": "user", "content": said}], AnsweredFacts, max_tokens=1400
     )
     assert completion.is_whole
     assert completion.calls == 1, "the first answer was of use"
@@ -109,5 +109,5 @@ def test_deriving_believes_no_nonsense(settings: Settings, url: str) -> None:
 def test_a_window_smaller_than_the_prompt(model: Path) -> None:
     with serving(model, 512) as settings, pytest.raises(PromptTooLong, match="context length is 512 tokens"):
         load_chat_model("openai:random", settings).complete(
-            [{"role": "user", "content": "word " * 200}], _Facts, max_tokens=100
+            [{"role": "user", "content": "word " * 200}], AnsweredFacts, max_tokens=100
         )

@@ -95,3 +95,77 @@ def test_minds_are_followed(name, kept, due, record_property):
     assert counts["wrong"] == counts["spurious"] == counts["missed"] == 0, report
     assert counts["unread"] <= 0.05 * counts["kept"], report
     assert (counts["kept"], counts["due"]) == (kept, due)
+
+
+def said_twice(first: str, second: str, name: str | None = None) -> tuple[set[str], dict[UUID, KnownFact]]:
+    """Return the texts of the facts of the first message, and all facts after the second."""
+    days = ("2026-01-01T09:00:00+00:00", "2026-02-01T09:00:00+00:00")
+    message = {"role": "user", "name": name}
+    said = [{**message, "occurred_at": day, "content": words} for day, words in zip(days, (first, second), strict=True)]
+    own = incoming_facts({"messages": said[:1]})
+    return {one.fact.text for one in own}, fold(incoming_facts({"messages": said}))
+
+
+def pairs(name: str) -> list[dict]:
+    return [json.loads(line) for line in (SUITE.parent / "data" / f"{name}.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("name", [None, "Ana"])
+@pytest.mark.parametrize("pair", pairs("relatives"), ids=lambda pair: pair["id"])
+def test_the_words_of_somebody_else_end_no_value_of_the_speaker(pair, name):
+    own, known = said_twice(pair["first"], pair["second"], name)
+    assert {one.fact.state for one in known.values() if one.fact.text in own} <= {"active"}
+    values = {one.fact.value for one in known.values() if one.fact.subject == (name or "The user")} - {None, ""}
+    assert not [value for value in values if value in pair["others_value"].casefold()]
+
+
+def test_changes_of_the_speaker_are_noticed():
+    noticed = [
+        pair["id"]
+        for pair in pairs("changes")
+        for own, known in [said_twice(pair["first"], pair["second"])]
+        if any(one.fact.state == "superseded" for one in known.values() if one.fact.text in own)
+    ]
+    assert {"chg-01", "chg-04", "chg-07", "chg-11", "chg-12", "chg-15"} <= {*noticed}
+
+
+RELATIVES = ("brother", "mother", "wife", "friend Eva", "colleague")
+RELATIVES_DE = ("Mein Bruder", "Meine Mutter", "Meine Frau", "Meine Freundin Eva", "Meine Kollegin")
+PAIRS = [
+    ("I live in Porto.", "My {} lives in Leeds, in a tiny flat by the canal with two old cats."),
+    ("I live in Porto.", "My parents and my {} live in Leeds now."),
+    ("I work as a nurse.", "My {} became a baker last year and gets up at three every morning for it."),
+    ("I work at Bosch.", "My {} works at Siemens, in a big open office with far too many people."),
+    ("My birthday is 3 May.", "My {} was born on 9 June 1990 in a tiny village by the sea."),
+    ("My name is Ana.", "My {} is called Lou, and everybody in the village knows that name by now."),
+    ("My phone number is 0171 555 1234.", "My {}'s phone number is 0160 999 8877, please write that down somewhere."),
+    ("I'm allergic to peanuts.", "My {} is no longer allergic to peanuts and eats them by the handful each night."),
+    ("I'm vegan.", "My {} is no longer vegan and eats steak every Sunday with lots of mustard."),
+    ("I'm married to Paul.", "My {} got divorced from Paul in March, after nine long years in that big house."),
+    ("My dentist appointment is on 5 May at 10:00.", "My {}'s dentist appointment has moved to 8 May."),
+]
+PAIRS_DE = [
+    ("Ich wohne in Porto.", "{} wohnt in Leeds, in einer winzigen Wohnung am Kanal mit zwei alten Katzen."),
+    ("Ich arbeite als Bäcker.", "{} ist jetzt Lehrerin an einer kleinen Schule weit draußen auf dem Land."),
+    ("Ich arbeite bei Bosch.", "{} arbeitet bei Siemens, in einem großen Büro mit viel zu vielen Leuten."),
+    ("Mein Geburtstag ist am 3. Mai.", "{} hat am 9. Juni Geburtstag, da grillen wir immer alle im Garten."),
+    ("Ich heiße Ana.", "{} heißt Lou, und im Dorf kennt diesen Namen mittlerweile wirklich jeder."),
+    ("Ich bin 34 Jahre alt.", "{} ist 61 Jahre alt und klettert immer noch auf jeden Berg in der Gegend."),
+    ("Ich bin allergisch gegen Nüsse.", "{} ist nicht mehr allergisch gegen Nüsse und isst sie jeden Abend."),
+    ("Ich habe am 5. Mai einen Zahnarzttermin.", "Der Zahnarzttermin meiner Schwester wurde auf den 8. Mai verlegt."),
+]
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS + PAIRS_DE)
+def test_relatives_end_no_value_whoever_they_are(first, second):
+    for who in RELATIVES_DE if (first, second) in PAIRS_DE else RELATIVES:
+        own, known = said_twice(first, second.format(who))
+        assert {one.fact.state for one in known.values() if one.fact.text in own} == {"active"}, who
+
+
+def test_a_sentence_about_a_relative_ends_with_the_value_that_is_in_it():
+    sentence = "My sister lives in Leeds, in a tiny flat by the canal with two old cats."
+    _, known = said_twice(sentence, "My sister moved to York.")
+    states = {one.fact.text: one.fact.state for one in known.values()}
+    assert states[f'The user: "{sentence}"'] == "superseded"
+    assert states["The user's sister lives in York."] == "active"

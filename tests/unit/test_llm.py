@@ -14,6 +14,7 @@ from hypothesis import given, strategies as st
 
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
+from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts
 from memstore.derive.facts.entities import ATTRIBUTES, choose_known
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import MAX_TOKENS, Findings, Inquiry, ModelFact
@@ -193,6 +194,22 @@ def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str,
     assert one.is_doubted is doubted, "what was said before the segment is asked, too"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"type": "mood"}, "its type cannot be used"),
+        ({"type": None, "subject": " "}, "its type and its subject cannot be used"),
+        ({"sources": [{"message": "the first"}]}, "its sources cannot be used"),
+    ],
+)
+def test_a_fact_that_cannot_be_used_costs_no_other(wrong: dict[str, Any], why: str) -> None:
+    tea = fact("Alice likes tea.", (1, "I like tea"))
+    findings, session = ask([message(1, "user", "I like tea", "Alice")], {"facts": [tea | wrong, tea]})
+    assert [one.draft.text for one in findings.facts] == ["Alice likes tea."]
+    assert [reason for reason, _ in findings.refusals] == [why]
+    assert (session.usage.calls, session.invalid_responses) == (1, [])
+
+
 def test_an_answer_gives_so_many_facts_and_no_more() -> None:
     many = [fact(f"Alice has moved to Porto {number}.", *[(3, "I moved to Porto")] * 99) for number in range(1000)]
     findings, _ = ask(TALK, {"facts": many, "repeats": [{"k": "k1", "message": 1, "quote": "peanuts"}]})
@@ -284,7 +301,7 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
 
 def test_the_prompt_names_every_type_attribute_and_field() -> None:
     text = llm.load_prompt("facts").text
-    for name in (*FACT_TYPES, *ATTRIBUTES, *llm_extractor._Fact.model_fields, *llm_extractor._Facts.model_fields):
+    for name in (*FACT_TYPES, *ATTRIBUTES, *AnsweredFact.model_fields, *AnsweredFacts.model_fields):
         assert re.search(rf"\b{name}\b", text), name
 
 
@@ -305,6 +322,17 @@ def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str,
     moved = fact("Alice moved to Porto.", (3, "I moved to Porto"), ends=["k1"], **of)
     (made,) = found(TALK, moved, known=[one], user="Alice")
     assert bool(made.ends) is ended
+
+
+@pytest.mark.parametrize("relative", ["sister", "husband Tom", "best friend", "cat"])
+def test_what_is_said_of_a_relative_ends_nothing_of_the_speaker(relative: str) -> None:
+    one = remembered("Alice lives in Porto.", attribute="residence", value="porto")
+    of = {"subject": f"Alice's {relative}", "attribute": "residence", "value": "Leeds", "ends": ["k1"]}
+    said = f"My {relative} lives in Leeds, far from Porto"
+    (made,) = found(
+        [message(1, "user", said, "Alice")], fact(f"Alice's {relative} lives in Leeds.", (1, said), **of), known=[one]
+    )
+    assert made.ends == ()
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,23 @@ from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
-from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
+from memstore.derive.facts.normalization import slot_of_fact
 from memstore.derive.facts.reconcile import (
     MODEL_RECIPE,
-    ONE_PLAN,
-    PLANS,
     Resolution,
     Successor,
     reconcile,
     related_attributes,
+    says_no_more,
 )
-from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
+from memstore.derive.facts.rule_extractor import (
+    LOOKBACK,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    RuleExtractor,
+    without_secrets,
+)
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
@@ -58,16 +64,13 @@ async def apply_fact(
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
-    attributes = related_attributes(new.slot)
-    known = await facts.known(
-        tx, fact, attributes, new.spans[0], new.vector, model, candidates,
-        aside=aside, alias=new.alias, named=new.ends,
-    )  # fmt: skip
+    compared = fact, related_attributes(new.slot), new.spans[0], new.vector, model, candidates
+    known = await facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
     if fact.state == QUARANTINED:
         return await _quarantine(tx, new, known)
-    waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
+    waiting = next((one for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
     known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _same_statement(new, known)
     others = [one for one in known if one is not twin]
@@ -78,8 +81,11 @@ async def apply_fact(
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
     if twin is None:
         decision = reconcile(new, others)
+        if decision.waits:
+            fact.state = QUARANTINED
+            return await _quarantine(tx, new, [waiting, *known] if waiting else known)
         if decision.twin is None:
-            await _execute(tx, new, waiting or fact, decision, fact.occurred_at, model)
+            await _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
         others = [one for one in others if one is not twin]
@@ -164,7 +170,7 @@ async def apply_manual_fact(
     [near] = await facts.nearest(tx, [(fact, "", new.vector)], model)
     known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, near)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
-    replaced = [one for one in others if _says_no_more(new, one)]
+    replaced = [one for one in others if says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
     if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
         later = tuple(one for one in others if one.fact.id == decision.successor.id)
@@ -175,19 +181,6 @@ async def apply_manual_fact(
         assert old is not None
         await facts.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
         await facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
-
-
-def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
-    """Whether a known fact says what the new one does, and nothing beyond it."""
-    fact, slot = one.fact, new.slot
-    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
-        return False
-    if slot is None or fact.value is None or slot.attribute != fact.attribute:
-        # People may enter one thing twice in other words: both stay.
-        return fact.recipe != HAND and reconcile(new, [one]).twin is not None
-    if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
-        return False
-    return slot.value.casefold() == fact.value.casefold()
 
 
 async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
@@ -388,8 +381,9 @@ class FactDeriver:
         return [work for work in works if work.recipe not in await self._recipes(tx, work.conversation_id)]
 
     def compute(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
-        """Extract, and embed what was extracted."""
-        return self.producer.extract(batches)
+        """Extract, and embed what was extracted. No fact is a secret."""
+        extracted = self.producer.extract(batches)
+        return [without_secrets(made, batch.messages) for made, batch in zip(extracted, batches, strict=True)]
 
     async def save(self, tx: Transaction, made: ExtractedBatch) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
@@ -439,8 +433,9 @@ class FactDeriver:
                 near = await facts.nearest(tx, [(one.fact, one.alias, one.vector) for one in some], model)
                 for one, candidates in zip(some, near, strict=True):
                     if one.fact.id not in erased:
+                        is_new = await apply_fact(tx, one, model, candidates, redo)
                         kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                        counts[kind] = counts.get(kind, 0) + await apply_fact(tx, one, model, candidates, redo)
+                        counts[kind] = counts.get(kind, 0) + is_new
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(tx, calls.usage, calls.invalid_responses)

@@ -206,6 +206,11 @@ def is_thing(subject: str) -> bool:
     return _kinship(subject) not in ("", *KIN, *PARTNERS)
 
 
+def is_relative(subject: str, owner: str) -> bool:
+    """Whether a subject is kin, a partner or an animal of an owner: "Ada's best friend Mia" of Ada."""
+    return owner_of(subject) == owner.casefold() and _kinship(subject).rpartition(" ")[2] in KIN | PARTNERS
+
+
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return the match of "my name is …"; its first group is the name."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)

@@ -28,12 +28,12 @@ _PRONOUNS = _THIRD | word_set(
     "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
     " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
 )
-_IDLE_DENIAL = re.compile(
+IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
     re.IGNORECASE,
 )
-_CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
+CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
 # Words by which a sentence denies without a "not".
 _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
@@ -48,7 +48,7 @@ _CHANGE = re.compile(
     r"|mittlerweile|gewechselt|umgestiegen|maintenant|désormais|à la place|changé|ahora|en (?:vez|lugar) de|cambi[éa])",
     re.IGNORECASE,
 )
-_HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
+HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
 _MONTHS = "|".join(
     name for code in LANGUAGES for name in str(language(code).data.get("months", "")).split() if len(name) > 2
 )
@@ -112,7 +112,7 @@ def find_doubt(
         return Doubt("its text begins with a pronoun", is_refused=True)
     material = "\n".join([background, *(f"{passage.speaker}: {passage.text}" for passage in shown)])
     undated = _DATE.sub(" ", text)
-    if (number := _find_strange_number(undated, _numbers(material))) is not None:
+    if (number := _find_strange_number(undated, numbers(material))) is not None:
         return Doubt(f"nobody has said the number {number}")
     quotes = [span.text for span in spans]
     spoken = language_of(text)
@@ -120,13 +120,13 @@ def find_doubt(
     if (strange := find_strange_name("" if guards else undated, f"{subject} {name}", material, spoken)) is not None:
         return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
-    answered = any(_find_answered(span.passage, text, subject, shown) for span in own)
+    answered = any(find_answered(span.passage, text, subject, shown) for span in own)
     if not answered and not shares_word(text, " ".join(span.text for span in own), subject):
         return Doubt("it shares no word with its quote")
-    if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
+    if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    if is_denied(text) and not _is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
-        is_reversed = has_slot or {*content_words(text)} <= {NOT, *_HOLLOW, *content_words(f"{basis} {subject}")}
+    if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
+        is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
             return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
@@ -137,16 +137,17 @@ def find_doubt(
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
     """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
     known, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
-    for clause in _CLAUSE.split(text):
-        words = [word for word in content_words(clause) if word not in _HOLLOW and word != NOT]
-        words = [word for word in words if not any(_is_akin(each, word) for each in known)]
+    for clause in CLAUSE.split(text):
+        words = [word for word in content_words(clause) if word not in HOLLOW and word != NOT]
+        words = [word for word in words if not any(is_akin(each, word) for each in known)]
         if words and is_denied(clause):
             return False
         new += words
     return shares_word(" ".join(new), quote, subject)
 
 
-def _numbers(text: str) -> set[str]:
+def numbers(text: str) -> set[str]:
+    """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
     found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
@@ -161,7 +162,8 @@ def _numbers(text: str) -> set[str]:
     return found | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
 
 
-def _is_negative(text: str) -> bool:
+def is_negative(text: str) -> bool:
+    """Whether a text denies something, or says that something has ended."""
     return is_denied(text) or _ENDING.search(text) is not None
 
 
@@ -184,16 +186,16 @@ def find_basis(
 ) -> str:
     """Return the basis of a fact: messages of trusted speakers, and questions to which they say yes."""
     own = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
-    return "\n".join(each for one in own for each in (one.text, _find_answered(one, text, subject, shown)))
+    return "\n".join(each for one in own for each in (one.text, find_answered(one, text, subject, shown)))
 
 
-def _find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
+def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
     """Return the question before a message that says yes to it, if that can be the basis of a fact; else nothing."""
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
     asked = _QUESTION.search(shown[place - 1].text[-LONGEST_QUESTION:])
-    text = " ".join(word for word in text.split() if not _numbers(word))
+    text = " ".join(word for word in text.split() if not numbers(word))
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
@@ -215,12 +217,12 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
     characters = [token.key for token in tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()]
     if sum(character in said for character in characters) > 1:
         return True
-    return any(_is_akin(word, other) for word in words for other in said)
+    return any(is_akin(word, other) for word in words for other in said)
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
     """Whether a message repeats a known fact: it could be a source of it, and has no other number."""
-    others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), _numbers(text))
+    others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), numbers(text))
     if others or span.passage.role not in trusted:
         return False
     whole = [span._replace(start=0, stop=len(span.passage.text))]
@@ -239,20 +241,20 @@ def may_end(
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    is_ended, guards = _is_negative(text), protects(known.type, known.attribute)
+    is_ended, guards = is_negative(text), protects(known.type, known.attribute)
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
-    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
+    is_same = is_same or (is_ended and now in _UNTOLD and any(is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
     idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
-    own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
-    is_named = any(_is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
+    own_words = {word for word in content_words(own) if not (word[0].isdigit() or is_akin(word, root))}
+    is_named = any(is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
-        return is_same + is_named + (is_ended and _is_negative(basis)) > 1
+        return is_same + is_named + (is_ended and is_negative(basis)) > 1
     return is_same or is_named or (old in _UNTOLD and (is_ended or says_change(spans)))
 
 
@@ -283,7 +285,8 @@ _IDLE_WORDS = {
 }
 
 
-def _is_akin(word: str, other: str) -> bool:
+def is_akin(word: str, other: str) -> bool:
+    """Whether two words, the first without accents, begin alike."""
     other = plain(other)
     return word == other or (len(word) >= STEM and len(other) >= STEM and word[:STEM] == other[:STEM])
 
@@ -292,14 +295,14 @@ def _denies(quote: str, text: str, subject: str) -> bool:
     """Whether a clause of the quote denies what the text says in its words."""
     own = {token.key for token in tokens(subject)}
     said = {word for word in content_words(text) if word not in own}
-    for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
+    for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
         if words[-1:] == (NOT,):
-            denied = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
-            if denied and {word for word in said if any(_is_akin(plain(word), each) for each in denied)}:
+            denied = {word for word in words[:-1] if word not in HOLLOW and word not in own}
+            if denied and {word for word in said if any(is_akin(plain(word), each) for each in denied)}:
                 # "No nuts, I'm allergic": the quote has the rest of the text as well.
                 rest = {word for word in content_words(quote) if word != NOT} - denied
-                if not {word for word in said if any(_is_akin(plain(word), each) for each in rest)}:
+                if not {word for word in said if any(is_akin(plain(word), each) for each in rest)}:
                     return True
     return False
 
@@ -308,27 +311,27 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     """Whether a quote is about somebody else: another speaker, or another person."""
     words = [token.key for token in tokens(span.text)]
     speaker, about = span.passage.speaker.casefold(), subject.casefold()
-    speaks_of_self = any(word in _FIRST_KEYS for word in words)
+    speaks_of_self = any(word in FIRST_KEYS for word in words)
     if about != speaker:
         others = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
         return speaks_of_self and about in others and speaker not in text.casefold()
     kin = _KIN_QUOTE.match(span.text)
-    if kin and kin["kin"].casefold() in _RELATIVES:
+    if kin and kin["kin"].casefold() in RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]
         return not any(
-            _is_akin(plain(word.casefold()), plain(name.casefold()))
+            is_akin(plain(word.casefold()), plain(name.casefold()))
             for word in re.findall(r"\w+", text)
             for name in named
         )
     of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)  # "He died", of their cat
-    return not (speaks_of_self or of_theirs) and any(word in _THIRD_KEYS for word in words[:2])
+    return not (speaks_of_self or of_theirs) and any(word in THIRD_KEYS for word in words[:2])
 
 
-_FIRST_KEYS = frozenset(MARKS.sub("", word) for word in _FIRST)
-_THIRD_KEYS = frozenset(MARKS.sub("", word) for word in _THIRD)
+FIRST_KEYS = frozenset(MARKS.sub("", word) for word in _FIRST)
+THIRD_KEYS = frozenset(MARKS.sub("", word) for word in _THIRD)
 _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,
 )
 _MORE_KIN = "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre"
-_RELATIVES = KIN | PARTNERS | word_set(f"{_MORE_KIN} hermana hermano hija hijo tía tío marido mujer novio novia")
+RELATIVES = KIN | PARTNERS | word_set(f"{_MORE_KIN} hermana hermano hija hijo tía tío marido mujer novio novia")

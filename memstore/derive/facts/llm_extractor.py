@@ -7,7 +7,6 @@ fails too, the answer is recorded, and `--redo` asks again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,8 +17,9 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, tidy
+from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
 from memstore.derive.facts.entities import (
-    ATTRIBUTES,
     MAX_KNOWN_SHOWN,
     NAMED,
     SINGLE,
@@ -27,6 +27,7 @@ from memstore.derive.facts.entities import (
     choose_known,
     find_introduction,
     find_user_name,
+    is_relative,
     is_thing,
     may_mean,
     name_user,
@@ -34,7 +35,13 @@ from memstore.derive.facts.entities import (
 )
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import is_denied, names_time, parse_slot, protects
+from memstore.derive.facts.normalization import (
+    is_denied,
+    is_protection,
+    names_time,
+    parse_slot,
+    protects,
+)
 from memstore.derive.facts.quotes import Span, find_source
 from memstore.derive.facts.rule_extractor import (
     RULE_CONFIDENCE,
@@ -46,11 +53,11 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, NotBlank, Passage, make_passages, split_to_window
-from memstore.derive.rules.pack import language_of, slot_types
+from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
+from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.models import FACT_TYPES, QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
+from memstore.models import QUARANTINED, FactColumns, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
@@ -64,40 +71,13 @@ MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a f
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 SHOWN = 300  # characters of a known fact, and of a message before
 
-_SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
-
-
-class _Quote(BaseModel):
-    message: int
-    quote: str
-
-
-class _Repeat(_Quote):
-    k: str
-
-
-class _Fact(BaseModel):
-    """A fact as the model writes it: first the words, then the columns that follow from them."""
-
-    sources: list[_Quote]
-    text: NotBlank
-    type: FactType
-    subject: NotBlank
-    attribute: str | None = None
-    value: str | None = None
-    valid_from: str | None = None
-    valid_to: str | None = None
-    ends: list[str] = []
-
-
-class _Facts(BaseModel):
-    repeats: list[_Repeat] = []
-    facts: list[_Fact]
-
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed."""
+    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed.
+
+    `said` are the sentences of its subject that its quotes stand in.
+    """
 
     draft: FactDraft
     attribute: str | None
@@ -105,6 +85,15 @@ class ModelFact:
     spans: Sequence[Span]
     ends: tuple[UUID, ...]
     is_doubted: bool
+    said: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> FactColumns:
+        """The columns that it is compared by."""
+        slot = self.draft.slot
+        attribute, value = (slot.attribute, slot.value) if slot else (self.attribute, self.value)
+        text, type, subject = self.draft.text, self.draft.type, self.draft.subject
+        return FactColumns.model_construct(text=text, type=type, subject=subject, attribute=attribute, value=value)
 
 
 @dataclass(slots=True)
@@ -188,7 +177,7 @@ class Inquiry:
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
             return
-        chat, written, schema = make(shown), 0, add_types(_Facts, _Fact, tuple(self.guidelines.types))
+        chat, written, schema = make(shown), 0, add_types(AnsweredFacts, AnsweredFact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
                 completion = session.complete(chat, schema, MAX_TOKENS)
@@ -212,12 +201,14 @@ class Inquiry:
         part = replace(request, from_seq=numbers[shown[0].item_id], to_seq=numbers[shown[-1].item_id])
         session.reject(part, str(error), getattr(error, "payload", ""))
 
-    def _read(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
+    def _read(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
         talk = [*make_passages(self.before, self.trusted), *shown]
+        findings.refusals += answer.refusals
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         background = "\n".join([user, *self._background()])
+        speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
             one = None if repeat.k in ended else known.get(repeat.k)
@@ -237,9 +228,9 @@ class Inquiry:
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = name_user(_tidy(fact.subject), user)
+            subject = name_user(tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            attribute, value = _attribute(fact), _tidy(fact.value or "") or None
+            attribute, value = attribute_of(fact), tidy(fact.value or "") or None
             name = (value or "") if attribute in NAMED else ""
             replaced = " ".join(
                 one.fact.text for one in named if one and not protects(one.fact.type, one.fact.attribute)
@@ -253,16 +244,21 @@ class Inquiry:
                 if doubt.is_refused:
                     continue
             basis = find_basis(fact.text, subject, spans, talk, self.trusted)
-            if fact.valid_to and fact.type == "constraint" and not names_time(basis):
+            if fact.valid_to and guards and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
             draft = _draft(fact, subject, spans[0].passage.said)
-            found = ModelFact(draft, attribute, value, spans, (), doubt is not None)
+            own = [span for span in spans if span.passage.role in self.trusted]
+            said = own_sentences(fact.text, subject, own, talk, speaker_of, background)
+            found = ModelFact(draft, attribute, value, spans, (), doubt is not None, said)
+            if is_doubtful(found.columns, said):
+                findings.refusals.append(("its quote does not deny what protects somebody", fact.model_copy()))
+                found = replace(found, is_doubted=True)
             found = replace(found, ends=tuple(self._ends(found, named, user, basis)))
             findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(found.ends))
             findings.facts.append(found)
 
-    def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
+    def _introduce(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
         unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
         for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
@@ -270,7 +266,7 @@ class Inquiry:
                 if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
                     text = f"The user's name is {found[1]}."
-                    written = _Fact(sources=[], text=text, type="identity", subject=found[1])
+                    written = AnsweredFact(sources=[], text=text, type="identity", subject=found[1])
                     draft = _draft(written, found[1], passage.said)
                     span = Span(passage, *found.span())
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
@@ -291,33 +287,38 @@ class Inquiry:
             is_later = one.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(known.subject) in others and not is_common):
                 continue
+            of_relative = is_relative(draft.subject, known.subject) and draft.text.startswith(draft.subject)
+            if of_relative and known.attribute == slot is not None:  # where her sister lives
+                continue
+            if is_protection(known) and not denies(known, new.columns, new.said):
+                continue
             is_meant = may_mean(known.subject, draft.subject, draft.text) or is_taken_over(known, draft.text, own)
             if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
                 more = f"{more} {known.text}"
                 yield one.fact.id
 
 
-def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
+def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMessage]:
     known = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
     more = f"These facts are written down already; give the others alone, or an empty list:\n{known}"
     *before, last = chat
     return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
 
 
-def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
+def _draft(fact: AnsweredFact, subject: str, said: datetime) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, RULE_CONFIDENCE, language_of(fact.text))
+    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, RULE_CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 
-def slot_of(fact: _Fact, subject: str) -> Slot | None:
+def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
     """Return the slot that the rules read in a fact's sentence, so that it meets theirs; else the model's own.
 
     If the rules read only yes or no, such as that somebody takes a medicine, the model's value says more.
     """
     read = parse_slot(fact.text, subject, language_of(fact.text))
-    attribute, value = _attribute(fact), _tidy(fact.value or "")
+    attribute, value = attribute_of(fact), tidy(fact.value or "")
     single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
     root = (attribute or "").partition("/")[0]
     says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
@@ -327,17 +328,6 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
     if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
         return read
     return Slot(attribute, value.casefold(), False, Modality.HOLDS)
-
-
-def _attribute(fact: _Fact) -> str | None:
-    """Return the attribute of a fact, if the prompt or the rules have it, or the type is an own one."""
-    name = _tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
-    is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
-    return name if is_own or name.partition("/")[0] in ATTRIBUTES | slot_types().keys() else None
-
-
-def _tidy(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
 
 
 class LLMExtractor:
@@ -418,7 +408,7 @@ class LLMExtractor:
                 one.fact.state = "active" if active else QUARANTINED
                 if one.fact.attribute is None:
                     one.fact.attribute, one.fact.value = found.attribute, found.value
-                yield _with_user(one, user, found.ends)
+                yield replace(_with_user(one, user, found.ends), said=found.said)
 
     def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
         """Return a known fact as a message says it again."""

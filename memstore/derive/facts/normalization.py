@@ -171,6 +171,7 @@ def _as_spoken(text: str, subject: str) -> str:
 
 
 _GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
+_OF_HEALTH = frozenset([*_GUARDS, "intolerance", "avoid", "eats", "regimen", "restriction", "pregnancy", "caution"])
 
 
 def protects(type: str, attribute: str | None) -> bool:
@@ -178,5 +179,26 @@ def protects(type: str, attribute: str | None) -> bool:
 
     A preference does not, such as "eats meat every day".
     """
-    root = (attribute or "").removeprefix(FORMER).partition("/")[0]
+    root = _root(attribute)
     return type == "constraint" or (root in _GUARDS and (root, type) != ("diet", "preference"))
+
+
+def is_protection(fact: FactColumns) -> bool:
+    """Whether a fact tells what harms somebody: an allergy, an illness, a medicine, a diet, and not that there is none.
+
+    "Does not eat fish" tells it, "is not allergic to peanuts" does not.
+    """
+    if not protects(fact.type, fact.attribute) or (fact.attribute or "").startswith(FORMER):
+        return False
+    return _root(fact.attribute) in ("", "other", *_OF_HEALTH) and not takes_away_protection(fact.attribute, fact.value)
+
+
+def takes_away_protection(attribute: str | None, value: str | None) -> bool:
+    """Whether a value says that somebody is not allergic, not ill, or eats something."""
+    root = _root(attribute)
+    is_over = (attribute or "").startswith(FORMER) or value == ("yes" if root == "eats" else "no")
+    return root in _OF_HEALTH and is_over
+
+
+def _root(attribute: str | None) -> str:
+    return (attribute or "").removeprefix(FORMER).partition("/")[0]

@@ -6,6 +6,7 @@
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already, and older ones end |
 | conflict | it is unknown which holds | they stay, and so does the new one |
+| waits | it would end what protects somebody or what a person has set, and may not | they stay; a person decides |
 | new | none of these | none |
 
 The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
@@ -21,6 +22,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from memstore.derive.facts.denials import denies
 from memstore.derive.facts.entities import (
     PARTED,
     ends_relationship,
@@ -29,10 +31,17 @@ from memstore.derive.facts.entities import (
     is_same_entity,
     same_subjects,
 )
-from memstore.derive.facts.normalization import NOT, content_words, is_denied
+from memstore.derive.facts.normalization import (
+    NOT,
+    adds_nothing,
+    content_words,
+    is_denied,
+    is_protection,
+    takes_away_protection,
+)
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
-from memstore.models import HAND, FactColumns, KnownFact, kind_of
+from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"
 SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
@@ -41,7 +50,7 @@ CONTRARY = 0.80  # cosine from which statements that differ in a negation only s
 PLANS = ("plan/", "appointment/")
 ONE_PLAN = timedelta(days=60)
 
-Kind = Literal["new", "same", "supersedes", "outdated", "conflict"]
+Kind = Literal["new", "same", "supersedes", "outdated", "conflict", "waits"]
 
 
 class Successor(NamedTuple):
@@ -56,7 +65,7 @@ class Resolution:
     """A decision about a new fact and known ones.
 
     `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
-    ends too. `contradicted` ones stay active.
+    ends too. `contradicted` ones stay active. Where it `waits`, nothing is done until a person confirms the new fact.
     """
 
     begins_at: datetime
@@ -64,10 +73,13 @@ class Resolution:
     ended: tuple[KnownFact, ...] = ()
     successor: Successor | None = None
     contradicted: tuple[KnownFact, ...] = ()
+    waits: bool = False
 
     @property
     def kind(self) -> Kind:
         """The name of the decision."""
+        if self.waits:
+            return "waits"
         if self.twin is not None:
             return "same"
         if self.successor is not None:
@@ -84,6 +96,20 @@ def reconcile(
 
     `said_at` is when it was said last, where that is not only now.
     """
+    decision = _decide(new, known, said_at, find_twin=find_twin)
+    return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
+
+
+def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
+    """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
+    if not _is_by_model(new.fact):
+        return False
+    others = [one for one in ended if not _fills_alike(new, one)]
+    is_set = any(one.fact.recipe == HAND or one.by_hand is not None or one.fact.importance == ALWAYS for one in others)
+    return is_set or any(is_protection(one.fact) and not denies(one.fact, new.fact, new.said) for one in others)
+
+
+def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
@@ -107,7 +133,10 @@ def reconcile(
         rivals = [one for one in mates if _is_rival(fact, new.slot, said_at, one)]
         found = {one.fact.id for one in rivals}
         rivals += [one for one in known if one.fact.id not in found and _ends_apart(fact, said_at, one, facts)]
-        decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, new.said_by_subject or kin)
+        is_own = new.said_by_subject or kin
+        decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
+        if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
+            return Resolution(begins_at, waits=True)  # the subject may have said otherwise, in what is read later
         if decision is not None:
             return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
@@ -115,14 +144,15 @@ def reconcile(
         for one in mates
         if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
     ]
-    return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted))
+    is_against = not new.said_by_subject and any(is_protection(one.fact) for one in contradicted)
+    return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted), waits=is_against)
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
     """Decide as if `new.ends` were empty; then also end those of `new.ends` that were said earlier."""
     ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
     others = [one for one in known if one not in ends]
-    decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
+    decision = _decide(replace(new, ends=()), others, said_at, find_twin=find_twin)
     return decision if decision.twin is not None else replace(decision, ended=(*decision.ended, *ends))
 
 
@@ -171,6 +201,19 @@ def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE)
 
 
+def says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
+    """Whether a known fact says what the new one does, and nothing beyond it."""
+    fact, slot = one.fact, new.slot
+    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
+        return False
+    if slot is None or fact.value is None or slot.attribute != fact.attribute:
+        # People may enter one thing twice in other words: both stay.
+        return fact.recipe != HAND and reconcile(new, [one]).twin is not None
+    if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
+        return False
+    return slot.value.casefold() == fact.value.casefold()
+
+
 # -- of one slot
 
 
@@ -202,7 +245,8 @@ def _decide_slot(
     active = [one for one in rivals if one.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
     if active and not (said_by_subject or of_theirs):
-        return Resolution(begins_at, contradicted=tuple(active))
+        is_against = any(is_protection(one.fact) for one in active)
+        return Resolution(begins_at, contradicted=tuple(active), waits=is_against)
     later = [one for one in rivals if one.last_said > said_at]
     if not any(one.fact.state == "active" for one in later):
         if slot.modality is Modality.HOLDS and (equal := [one for one in active if one.last_said == said_at]):

@@ -36,6 +36,7 @@ from memstore.derive.rules.utterances import (
     quotations,
     type_of,
 )
+from memstore.ingest.redaction import load_detectors
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
 from memstore.providers import Vectors
@@ -149,9 +150,10 @@ def extract(
     facts = [_draft(one, code) for one in fills]
     types, asserted = types or {}, utterance.asserted(language)
     for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
-        for start, stop, slot in _unfilled_parts(quote, fills, utterance, language) if quote.worth >= worth else ():
+        for start, stop, filled in _unfilled_parts(quote, fills, utterance, language) if quote.worth >= worth else ():
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
-            said = (utterance.subject, QUOTED, code, start, stop)
+            said = (filled.subject if filled else utterance.subject, QUOTED, code, start, stop)
+            slot = replace(filled.slot, modality=Modality.HOLDS) if filled else None
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
     facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
     return sorted(facts, key=lambda one: one.start)
@@ -184,10 +186,11 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
 
 def _unfilled_parts(
     quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
-) -> Iterator[tuple[int, int, Slot | None]]:
+) -> Iterator[tuple[int, int, SlotMention | None]]:
     """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
 
-    Words about a changeable value get its slot, so that no old sentence outlives it.
+    Words about a changeable value get its slot and its subject, so that no old sentence outlives it, and "my sister
+    lives in Leeds" ends nothing of the speaker's.
     """
     here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
     whole = (quote.start, quote.stop)
@@ -197,13 +200,14 @@ def _unfilled_parts(
     text = utterance.clean_text
     for start, stop, follows in _parts(text, *whole, here, language):
         inside = [one for one in here if one.start < stop and start < one.stop]
-        slot = next((one.slot for one in inside if _may_change(one.slot)), None)
+        changing = [one for one in inside if _may_change(one.slot)]
+        filled = min(changing, key=lambda one: one.subject != utterance.subject, default=None)
         own = follows or any(
             language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
         )
         own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
         if own if not inside else not _is_covered(start, stop, inside):
-            yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
+            yield start, stop, filled
 
 
 def _parts(
@@ -239,7 +243,7 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
             reached = one.stop
 
 
-RECIPE = "rules/13"
+RECIPE = "rules/14"
 DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
 LOOKBACK = 3  # messages that may be needed to understand one
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
@@ -280,6 +284,7 @@ class ExtractedFact:
     vector: Vectors | None = None
     ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
     alias: str = ""  # another name of the subject, under which facts may be known
+    said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +297,18 @@ class ExtractedBatch(DerivedBatch):
     facts: list[ExtractedFact]
     invalid: int = 0
     refused: int = 0
+
+
+def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> ExtractedBatch:
+    """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
+    find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
+
+    def tells_secret(one: ExtractedFact) -> bool:
+        said = (texts.get(span.message_id, "") for span in one.spans)
+        secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
+        return bool(find(one.fact.text)) or any(secret in one.fact.text for secret in secrets)
+
+    return replace(extracted, facts=[one for one in extracted.facts if not tells_secret(one)])
 
 
 class RuleExtractor:

@@ -87,14 +87,16 @@ def _meant(
     if moved is None and not lang.patterns["corrects"].search(text):
         return []
     tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
-    found = moved or lang.patterns["meant"].match(_spell_out(tokens, sentence, lang).text)
+    spelled = _spell_out(tokens, sentence, lang).text
+    found = moved or lang.patterns["meant"].match(spelled)
     if not found or sentence.asks:
         return []
+    of_another = lang.patterns["of_another"].search(spelled) is not None  # "my sister's appointment"
     value, date = found["v"].strip(), lang.patterns["date_value"]
     for one in reversed([*_earlier(utterance, lang.code, before), *known]):
         slot = slot_of(one.slot.attribute)
         same_sort = _is_date(date, one.slot.value) == _is_date(date, value)
-        if moved and slot.name not in MOVED:
+        if moved and (slot.name not in MOVED or (of_another and one.subject == utterance.subject)):
             continue
         if one.slot.modality is not Modality.ENDED and not slot.many and same_sort:
             corrected = replace(one.slot, value=canonical(value, lang), modality=Modality.CORRECTS)

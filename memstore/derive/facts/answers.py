@@ -1,0 +1,96 @@
+"""Answers of a chat model about facts. A fact that cannot be used costs no other."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
+
+from memstore.derive.facts.entities import ATTRIBUTES
+from memstore.derive.llm import NotBlank
+from memstore.derive.rules.pack import slot_types
+from memstore.models import FACT_TYPES, FactType
+
+_SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
+
+
+class _Quote(BaseModel):
+    message: int
+    quote: str
+
+
+class _Repeat(_Quote):
+    k: str
+
+
+class AnsweredFact(BaseModel):
+    """A fact as the model writes it: first the words, then the columns that follow from them."""
+
+    sources: list[_Quote]
+    text: NotBlank
+    type: FactType
+    subject: NotBlank
+    attribute: str | None = None
+    value: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    ends: list[str] = []
+
+
+class _UnusableFact(BaseModel):
+    fact: Any
+
+
+class AnsweredFacts(BaseModel):
+    """An answer. `refusals` are the facts that cannot be used, with the reason, where others can."""
+
+    repeats: list[_Repeat] = []
+    facts: list[AnsweredFact]
+    _refusals: list[tuple[str, BaseModel]] = PrivateAttr(default_factory=list)
+
+    @property
+    def refusals(self) -> list[tuple[str, BaseModel]]:
+        """The facts that cannot be used, and why."""
+        return self._refusals
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _part_facts(cls, answer: Any, handler: ValidatorFunctionWrapHandler) -> AnsweredFacts:
+        try:
+            return handler(answer)  # type: ignore[no-any-return]
+        except ValidationError:
+            facts = answer.get("facts") if isinstance(answer, dict) else None
+            if not isinstance(facts, list):
+                raise
+            [schema] = get_args(cls.model_fields["facts"].annotation)
+            reasons = [_why_unusable(schema, each) for each in facts]
+            usable = [each for each, why in zip(facts, reasons, strict=True) if not why]
+            if not usable:
+                raise
+            parted: AnsweredFacts = handler({**answer, "facts": usable})
+            parted._refusals = [
+                (why, _UnusableFact(fact=each)) for each, why in zip(facts, reasons, strict=True) if why
+            ]
+            return parted
+
+
+def _why_unusable(schema: type[BaseModel], fact: Any) -> str:
+    try:
+        schema.model_validate(fact)
+    except ValidationError as error:
+        names = dict.fromkeys(str(each["loc"][0]) for each in error.errors() if each["loc"])
+        return f"its {' and its '.join(names)} cannot be used" if names else "it is no object"
+    return ""
+
+
+def attribute_of(fact: AnsweredFact) -> str | None:
+    """Return the attribute of a fact, if the prompt or the rules have it, or the type is an own one."""
+    name = tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
+    is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
+    return name if is_own or name.partition("/")[0] in ATTRIBUTES | slot_types().keys() else None
+
+
+def tidy(text: str) -> str:
+    """Return a text on one line."""
+    return _SPACES.sub(" ", text).strip()

@@ -1,0 +1,247 @@
+"""Whether somebody's own words deny what protects them: an allergy, an illness, a medicine, a diet. Pure.
+
+A chat model may say that an allergy is over, and quote whatever the person said. It is believed where the quoted
+sentence itself denies the same thing: "I'm no longer allergic to peanuts", and not "I don't eat peanuts", "Am I still
+not allowed peanuts?" or "My son isn't allergic to peanuts". What is missed here waits for a person.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from memstore.derive.chunking import sentences
+from memstore.derive.facts.grounding import (
+    CLAUSE,
+    FIRST_KEYS,
+    HOLLOW,
+    IDLE_DENIAL,
+    RELATIVES,
+    THIRD_KEYS,
+    find_answered,
+    is_akin,
+    is_negative,
+    numbers,
+    shares_word,
+)
+from memstore.derive.facts.normalization import (
+    NOT,
+    content_words,
+    is_denied,
+    is_protection,
+    plain,
+    takes_away_protection,
+)
+from memstore.derive.facts.quotes import Span, tokens
+from memstore.derive.llm import Passage
+from memstore.derive.rules.pack import LANGUAGES, Language, language, language_of
+from memstore.derive.rules.slots import FORMER
+from memstore.models import FactColumns
+from memstore.text import word_set
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_STOPPED = re.compile(r"(?:stop|quit|drop|ditch)(?:s|ped|ping|ped|ting|ed|ing)?|arrêté|dejé|dejado", re.IGNORECASE)
+_DONE = re.compile(r"\b(?:through|done|finished) with\b", re.IGNORECASE)
+_OVER = re.compile(r"gone|outgr[eo]wn?|cured|healed|guérie?|curad[oa]", re.IGNORECASE)
+_ENDED_LAST = re.compile(r"\b(?:abgesetzt|aufgehört|verschwunden|geheilt|überwunden)\W*$", re.IGNORECASE)  # in German
+_WELL = re.compile(r"\b(?:fine|normal)\b", re.IGNORECASE)
+_IT = re.compile(r"\b(?:it|es|that|das)\b", re.IGNORECASE)
+_AGAIN = re.compile(r"\b(?:again|wieder|de nouveau|otra vez|de nuevo)\b", re.IGNORECASE)
+_ONLY = re.compile(r"n['’]t (?:just|only)\b", re.IGNORECASE)
+_MY = re.compile(r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|mis?|notre|nos)\s+(?:\w+\s+)??(\w+)", re.IGNORECASE)
+_AFTER_THING = word_set("since after because when now says according anymore seit nach laut sagt depuis desde")
+_DIETS = re.compile(r"vegan|vegetari|pescetari|pesketari|végan|végétari", re.IGNORECASE)
+_OF_ANYTHING = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")  # the thing says it alone
+_MEDICINES = content_words("medication medicine tablet pill tablette pille medikament")
+
+
+def own_sentences(
+    text: str,
+    subject: str,
+    spans: Sequence[Span],
+    shown: Sequence[Passage],
+    speaker_of: Mapping[str, str],
+    background: str,
+) -> tuple[str, ...]:
+    """Return the sentences that quotes stand in, and questions to which they say yes, if they are about the subject.
+
+    "It is fine" takes the sentence before along. Of a sentence that asks, clauses before the question are left.
+    `speaker_of` are the names of speakers as facts have them; a word that `background` writes small is no name.
+    """
+    quoted: list[str] = []
+    for span in spans:
+        passage, before = span.passage, ""
+        speaker = speaker_of.get(passage.speaker, passage.speaker)
+        for start, stop in sentences(passage.text):
+            sentence = _without_question(passage.text[start:stop])
+            if (
+                start < span.stop
+                and span.start < stop
+                and sentence
+                and _is_about(sentence, subject, speaker, background)
+            ):
+                quoted.append(f"{before} {sentence}" if _IT.search(sentence) else sentence)
+            before = passage.text[start:stop]
+        quoted.append(find_answered(passage, text, subject, shown))
+    return tuple(dict.fromkeys(filter(None, quoted)))
+
+
+def _without_question(sentence: str) -> str:
+    if not sentence.rstrip(" \"'”’)").endswith(("?", "？")):
+        return sentence
+    lang = _language(sentence)
+    clauses = [clause.strip() for clause in CLAUSE.split(sentence) if clause.strip()]
+    asked = 2 if clauses and lang.patterns["tag"].fullmatch(clauses[-1]) else 1  # "I'm not allergic, am I?"
+    stated = [each for each in clauses[:-asked] if any(lang.patterns[name].match(each) for name in ("subject", "own"))]
+    return ". ".join(stated)
+
+
+def _language(text: str) -> Language:
+    code = language_of(text)
+    return language(code if code in LANGUAGES else "en")
+
+
+def _is_about(sentence: str, subject: str, speaker: str, background: str) -> bool:
+    words = {form for token in tokens(sentence) for form in (token.key, token.key.removesuffix("s"))}
+    if subject.casefold() != speaker.casefold():
+        names = [token.key for token in tokens(subject.rpartition("'s ")[2])]
+        return any(is_akin(word, name) for word in words for name in names) or bool(words & THIRD_KEYS)
+    about = _language(sentence).patterns["subject"].match(sentence)
+    name = about.groupdict().get("name") if about else None
+    is_of_kin = any(word.casefold().removesuffix("s") in RELATIVES for word in _MY.findall(sentence))
+    is_of_other = bool(words & THIRD_KEYS) and not words & FIRST_KEYS
+    return not (is_of_kin or is_of_other or (name and not _has_word(name.casefold(), background)))
+
+
+def _has_word(word: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+
+
+def denies(known: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
+    """Whether sentences deny what a known fact protects from, or say what is so of it now.
+
+    Words of two languages cannot be compared: there it is enough that a sentence denies what the new fact says.
+    """
+    code = language_of(known.text)
+    root, _, key = (known.attribute or "").removeprefix(FORMER).partition("/")
+    is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)
+    if is_of_thing and (numbers(new.text) - numbers(known.text)) & numbers(" ".join(said)):
+        return True
+    if root in ("diet", "regimen") and any(_changes_diet(known, new, each) for each in said):
+        return True
+    if code != "und" and any(language_of(each) not in ("und", code) and _turns(each, new) for each in said):
+        return True
+    things = _things(known)
+    still_protects = is_protection(new) and not is_negative(new.text) and not _WELL.search(new.text)  # "is worse now"
+    if still_protects and _has(new.text, things) and any(_has(each, things) for each in said):
+        return True
+    return _takes_back(known, things, said)
+
+
+def _turns(sentence: str, new: FactColumns) -> bool:
+    is_turn = is_negative(sentence) or _AGAIN.search(sentence) is not None
+    return is_turn and shares_word(new.text, sentence, new.subject)
+
+
+def is_doubtful(fact: FactColumns, said: Sequence[str]) -> bool:
+    """Whether a fact takes protection away, and no sentence denies anything of that thing."""
+    if not takes_away_protection(fact.attribute, fact.value):
+        return False
+    things = _things(fact)
+    return not any((is_negative(each) or _AGAIN.search(each)) and _has(each, things) for each in said)
+
+
+def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> bool:
+    """Whether sentences deny a statement; of a ban, "must not eat gluten", whether they say that it is done again."""
+    root, _, key = (fact.attribute or "").removeprefix(FORMER).partition("/")
+    subject = {plain(word) for word in content_words(fact.subject)}
+    words = {plain(word) for word in content_words(fact.text)} - {NOT} - subject
+    is_ban = any(is_denied(clause) and _has(clause, things) for clause in CLAUSE.split(fact.text))
+    topics = words - things if root not in _OF_ANYTHING else set()
+    least = 1 if key or fact.value else min(2, len(things))
+    denial = _Denial(things, topics, {*words, *content_words(root)}, least)
+    for sentence in said:
+        for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", sentence)):
+            if is_ban:
+                if _AGAIN.search(clause) and not is_denied(clause) and _has(clause, things):
+                    return True
+                continue
+            is_well = root in ("health", "condition") and _WELL.search(clause) and not is_denied(clause)
+            if is_well and (_has(clause, things) or (_IT.search(clause) and _has(sentence, things))):
+                return True
+            if not _ONLY.search(clause) and denial.stands_in(_DONE.sub("stopped", clause)):
+                return True
+    return False
+
+
+def _things(fact: FactColumns) -> set[str]:
+    """Return the words of what a fact is about: of the peanuts, or of all that it says where nothing is named."""
+    root, _, key = (fact.attribute or "").removeprefix(FORMER).partition("/")
+    value = "" if fact.value in ("yes", "no") else fact.value or ""
+    subject = {plain(word) for word in content_words(fact.subject)}
+    things = {plain(word) for word in content_words(key or value or fact.text)} - {NOT} - subject
+    return things | {*_MEDICINES} if root == "medication" else things
+
+
+def _changes_diet(known: FactColumns, new: FactColumns, sentence: str) -> bool:
+    if new.value and not is_denied(sentence) and shares_word(new.value, sentence, new.subject):
+        return True
+    is_again = _AGAIN.search(sentence) is not None
+    return is_again and bool(_DIETS.search(known.text)) and shares_word(new.text, sentence, new.subject)
+
+
+def _has(text: str, words: set[str]) -> bool:
+    return any(is_akin(word, each) for word in words for each in map(plain, content_words(text)))
+
+
+class _Denial(NamedTuple):
+    """What a clause must deny: of the words `own` of a statement so many things, and a topic, "allergy", if it has any.
+
+    Between the "not" and these stand no other words: "I don't have time for my diabetes" denies no diabetes.
+    """
+
+    things: set[str]
+    topics: set[str]
+    own: set[str]
+    least: int
+
+    def stands_in(self, clause: str) -> bool:
+        """Whether a clause denies it."""
+        kinds = list(self._kinds(clause))
+        if "not" in kinds and "over" in kinds:  # "my allergy hasn't gone"
+            return False
+        if _ENDED_LAST.search(clause) and "not" not in kinds and kinds.count("thing") >= self.least:
+            return not self.topics or "topic" in kinds
+        least = self.least if "other" in kinds else 1
+        start = 0
+        for place in (*(place for place, kind in enumerate(kinds) if kind == "other"), len(kinds)):
+            run, is_last = kinds[start:place], place == len(kinds)
+            start = place + 1
+            if run.count("thing") < least or (self.topics and "topic" not in run):
+                continue
+            if not is_last and run[-1] in ("thing", "topic"):  # "no diabetes kit"
+                continue
+            before = run[: run.index("thing")]
+            denials = [at for at, kind in enumerate(run) if kind == "not"]
+            if "over" in run or "stopped" in before:
+                return True
+            if any(is_last or not {"thing", "topic", "own"}.isdisjoint(run[at:]) for at in denials):
+                return True
+        return False
+
+    def _kinds(self, clause: str) -> Iterator[str]:
+        for match in _WORD.finditer(clause):
+            word = match[0]
+            stems = [plain(each) for each in content_words(word) if len(each) > 2]
+            if stems == [NOT]:
+                yield "not"
+            elif _OVER.fullmatch(word):
+                yield "over"
+            elif _STOPPED.fullmatch(word):
+                yield "stopped"
+            elif not stems or stems[0] in HOLLOW or word.casefold() in _AFTER_THING:
+                yield "idle"
+            else:
+                groups = (("thing", self.things), ("topic", self.topics), ("own", self.own))
+                yield next((kind for kind, some in groups if any(is_akin(each, stems[0]) for each in some)), "other")
