@@ -134,7 +134,7 @@ def _print_status(status: Status) -> None:
 def _target() -> str:
     from memstore.settings import load
 
-    return common.database or load({}).database_url
+    return load({}).database_url if common.database is None else common.database
 
 
 @contextmanager

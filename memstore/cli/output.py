@@ -48,7 +48,8 @@ def to_json(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if field.repr}
     if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
-        return {name: to_json(getattr(value, name)) for name in type(value).model_fields}
+        fields_by_name = type(value).model_fields.items()
+        return {field.serialization_alias or name: to_json(getattr(value, name)) for name, field in fields_by_name}
     if isinstance(value, Mapping):
         return {str(key): to_json(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

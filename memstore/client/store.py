@@ -78,7 +78,7 @@ class AsyncMemoryStore:
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         validate_settings(settings)
         await to_thread(redactor_for, settings)  # its libraries take a while, or are not there
-        target = url or settings.database_url
+        target = settings.database_url if url is None else url
         server = await to_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
         dsn = server.url if server else normalize_dsn(target)
         database = Database(
@@ -97,6 +97,14 @@ class AsyncMemoryStore:
             await store.close()
             raise
         return store
+
+    async def warm_up(self) -> None:
+        """Load the counter's vocabulary and the embedder, for which the first calls of a process would wait.
+
+        For servers, before they take requests: loading takes a second or two, and holds up the event loop meanwhile.
+        """
+        await to_thread(lambda: self.counter.count("the vocabulary is read at the first count"))
+        await self._runtime.load_embedder()
 
     async def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""

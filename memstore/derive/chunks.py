@@ -87,9 +87,12 @@ class ChunkDeriver:
         ]
         results = [ChunkBatch(batch.to_seq, []) for batch in batches]
         vectors = self.dependencies.embed([text for *_, text in parts])
+        refused: list[dict[UUID, None]] = [{} for _ in batches]
         for (place, message, chunk, text), vector in zip(parts, vectors, strict=True):
             results[place].chunks.append(new_chunk(message.user_id, chunk, text, vector, message.tags))
-        return results
+            if vector is None and self.dependencies.embedder is not None:
+                refused[place][message.id] = None
+        return [replace(result, without_vector=tuple(ids)) for result, ids in zip(results, refused, strict=True)]
 
     async def save(self, tx: Transaction, result: ChunkBatch) -> dict[str, int]:
         """Store the chunks."""

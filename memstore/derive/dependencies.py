@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 import numpy as np
 
 from memstore.derive.llm import CallMeter, LLMSession
-from memstore.errors import ProviderError
+from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
 from memstore.settings import Settings
+
+logger = logging.getLogger("memstore")
 
 
 class Producer(Protocol):
@@ -36,13 +40,15 @@ class DerivedBatch:
     """What a deriver made of a batch that ends with the message `to_seq`.
 
     `llm_session` has its calls of a chat model, if any; `recipe` is None where it is the deriver's. At `closes_at`
-    there is something to do even if no message comes.
+    there is something to do even if no message comes. Messages of `without_vector` are found by their words alone, as
+    the embedder refuses them.
     """
 
     to_seq: int
     llm_session: LLMSession | None = field(default=None, kw_only=True)
     recipe: str | None = field(default=None, kw_only=True)
     closes_at: datetime | None = field(default=None, kw_only=True)
+    without_vector: tuple[UUID, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +68,10 @@ class Dependencies:
         return LLMSession(model, self.meter, deriver, self.settings.price_of(deriver))
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
-        """Return a vector for each text; None for each without an embedder."""
+        """Return a vector for each text; None for each without an embedder, and for a text that it refuses."""
         if self.embedder is None or not texts:  # all messages of a batch may be erased
             return [None] * len(texts)
-        return list(embed_texts(self.embedder, texts))
+        return _embed_accepted(self.embedder, texts)
 
     @property
     def chunk_count(self) -> Callable[[str], int]:
@@ -77,6 +83,27 @@ class Dependencies:
         """The most tokens of a chunk, by `chunk_count`."""
         window = self.embedder.max_tokens if self.embedder else self.settings.chunk_tokens
         return min(self.settings.chunk_tokens, window)
+
+
+def _embed_accepted(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
+    """Return a vector for each text, None for one that is refused. Raises the error of an embedder that takes none."""
+    try:
+        return list(embed_texts(embedder, texts))
+    except (ModelUnavailable, ProviderMissing):
+        raise
+    except Exception as error:  # an application's embedder raises what it likes
+        refusal = error
+    if len(texts) > 1:
+        half = len(texts) // 2
+        return [*_embed_accepted(embedder, texts[:half]), *_embed_accepted(embedder, texts[half:])]
+    embed_texts(embedder, ["a text that no embedder refuses"])
+    logger.warning(
+        "%s refuses a text of %d characters (%s), which is found by its words alone",
+        embedder.name,
+        len(texts[0]),
+        type(refusal).__name__,
+    )
+    return [None]
 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:

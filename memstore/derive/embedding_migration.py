@@ -197,6 +197,8 @@ async def _fill_documents(
             await chunks.lock_user(tx)
             made = await documents.add_vectors(tx, vectors, model)
         progress(made)
+        if not made:  # the embedder refuses what is left
+            return
 
 
 def _embed_documents(

@@ -90,6 +90,7 @@ class RunState:
     made: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)  # messages without a vector
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
     stop_requested: Flag = field(default_factory=Flag)  # another deriver has failed
@@ -103,6 +104,13 @@ class RunState:
             self.made.update(counts)
             self.done[work.deriver] += to_seq - work.done_seq
             self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
+
+    def report_refused(self, work: PendingWork, messages: Sequence[UUID]) -> None:
+        """Record the messages that the embedder refused."""
+        if messages:
+            names = ", ".join(map(str, messages))
+            place = f"{work.deriver} of conversation {work.conversation_id}"
+            self.refused.append(f"{place}: the embedder refuses {names}, found by words alone")
 
     def wait(self, deriver: str, error: ModelUnavailable) -> None:
         """Record that messages wait for a chat model, and why."""
@@ -150,7 +158,8 @@ async def derive(
     kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
     usage = tuple(each for each in meter.usage.values() if each.calls)
-    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting), usage=usage)
+    failed = (*run.failed, *run.refused)
+    return DeriveReport(run.done["chunks"], **counts, failed=failed, waiting=tuple(run.waiting), usage=usage)
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
@@ -267,6 +276,7 @@ async def run_step(
                 again.append(rest)
             continue
         run.advance(work, result.to_seq, counts)
+        run.report_refused(work, result.without_vector)
         done.append(replace(work, done_seq=result.to_seq))
     return [*done, *(await run_step(database, deriver, again, run))] if again else done
 

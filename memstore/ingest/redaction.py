@@ -101,6 +101,35 @@ _TOKEN = re.compile(
     r"(?P<value>[A-Za-z0-9._~+/-]{16,}+={0,2})",
     re.IGNORECASE,
 )
+# Several words: quoted, or alone behind a colon, as a generator of passphrases gives them.
+_PHRASE = re.compile(
+    rf"(?:{_CALLED})(?:s?[\"'`])?\s{{0,3}}(?:(?<=\s)(?:is|ist|es|est|lautet)(?=\s)|[:=：])\s{{0,3}}"
+    r"(?:[\"'“„«`](?P<quoted>[^\s\"'“”„«»`\[]{2,40}(?: [^\s\"'“”„«»`\[]{2,40}){1,11})[\"'“”»`]"
+    r"|(?:(?<=[:=：])|(?<=[:=：] ))(?P<words>\w{3,15}(?: \w{3,15}){3,11})(?=\s*(?:[.!?,;)\n]|\Z)))",
+    re.IGNORECASE,
+)
+_PROSE = re.compile(
+    r"\b(?:the|an?|and|or|not|is|was|to|at|in|of|my|your|with|for|must|should|least|than|characters|required|der|die|das"
+    r"|und|oder|nicht|mit|zu|mein|dein|muss|mindestens|zeichen)\b",
+    re.IGNORECASE,
+)
+# The options of programs that take a password, and a variable of the environment.
+_ARGUMENT = r"(?:\"(?P<double>[^\"\n]{3,128})\"|'(?P<single>[^'\n]{3,128})'|(?P<bare>[^\s\"'|;&()<>\[]{3,128}))"
+_COMMANDS = [
+    re.compile(rf"\b{command}{_ARGUMENT}")
+    for command in (
+        r"sshpass[ \t]+-p[ \t]*",
+        r"(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?[ \t]-p",
+        r"(?:curl|wget|https?)\b[^\n|;&]{0,200}?[ \t](?:-u[ \t]?|--(?:proxy-)?user[ =])[\"']?[^\s:\"']{1,64}:",
+        r"redis-cli\b[^\n|;&]{0,200}?[ \t]-a[ \t]+",
+        r"(?:docker|podman|helm|az)[ \t]+(?:\w+[ \t]+)?login\b[^\n|;&]{0,200}?[ \t]-p[ \t]+",
+        r"(?<=-)(?:[a-z]{1,16}-)?(?:password|passwd|passphrase|pass|secret|token)=",
+        r"(?<=-)(?:[a-z]{1,16}-)?(?:password|passwd|passphrase|pass|secret|token)[ \t]+(?=\S*[\d!@#$%^&*])",
+        r"(?:[A-Z][A-Z0-9]*_)*(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|TOKEN|API_KEY)=",
+        r"[Aa]uthorization:[ \t]*Basic[ \t]+",
+        r"(?<![\w-])token=(?=[A-Za-z._~+/-]*\d[^\s\d]*\d)(?=\S*[A-Za-z])(?=\S{8})",
+    )
+]
 # Names of values in JSON: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
 _SECRET_NAME = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)
 _TOKEN_NAME = re.compile(r"tokens?", re.IGNORECASE)
@@ -299,6 +328,15 @@ def _detect_passwords(text: str) -> Spans:
         value = match["value"]
         if _NO_WORD.search(value) and not _CODE.match(value) and not set("()[]{}<>") & set(value):
             yield match.span("value")
+    for match in _PHRASE.finditer(text):
+        name = "quoted" if match["quoted"] else "words"
+        if not _PROSE.search(match[name]):
+            yield match.span(name)
+    for command in _COMMANDS:
+        for match in command.finditer(text):
+            name = str(match.lastgroup)
+            if not _CODE.match(match[name]) and not match[name].startswith("["):
+                yield match.span(name)
     yield from (match.span("value") for match in _TOKEN.finditer(text) if _is_token(match["value"]))
 
 

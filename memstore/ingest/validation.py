@@ -10,7 +10,8 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from numbers import Real
-from typing import Annotated, Any
+from types import NoneType
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 from pydantic import (
@@ -67,7 +68,18 @@ def _check_call(call: Json) -> Json:
 
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
-Moment = Annotated[UtcTime, BeforeValidator(_refuse_number)]
+
+
+def drop_nulls(model: type[BaseModel], given: object) -> object:
+    """Return an object without the fields that are null and optional: their defaults hold, as if they were left out."""
+    if not isinstance(given, Mapping):
+        return given
+    optional = {
+        name
+        for name, field in model.model_fields.items()
+        if not field.is_required() and NoneType not in get_args(field.annotation)
+    }
+    return {name: value for name, value in given.items() if value is not None or name not in optional}
 
 
 class NewMessage(BaseModel):
@@ -78,7 +90,7 @@ class NewMessage(BaseModel):
     role: Role
     content: Annotated[StrictStr | list[Json] | None, BeforeValidator(_check_content)] = None
     name: Name | None = None
-    occurred_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
+    occurred_at: Annotated[UtcTime, BeforeValidator(_refuse_number)] = Field(default_factory=lambda: datetime.now(UTC))
     external_id: Annotated[str, Strict(), Field(min_length=1)] | None = None
     tool_calls: list[Annotated[Json, AfterValidator(_check_call)]] | None = None
     tool_call_id: StrictStr | None = None
@@ -100,6 +112,16 @@ class NewMessage(BaseModel):
         return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
+EMPTY: tuple[object, ...] = (None, [], {}, "")
+
+
+def drop_empty_keys(given: object) -> object:
+    """Return a message without keys that say nothing: libraries give every key of their format, most of them empty."""
+    if isinstance(given, Mapping):
+        given = {key: value for key, value in given.items() if key in NewMessage.model_fields or value not in EMPTY}
+    return drop_nulls(NewMessage, given)
+
+
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
@@ -110,7 +132,7 @@ def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, max_byt
     if not isinstance(given, Mapping | Message | NewMessage):
         raise InvalidInput(f"it is a {type(given).__name__}; give a dict with role and content, or a Message.")
     try:
-        message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
+        message = given if isinstance(given, NewMessage) else NewMessage.model_validate(drop_empty_keys(_keys(given)))
     except ValidationError as error:
         raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
     size = 0

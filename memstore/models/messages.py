@@ -77,10 +77,15 @@ class Message(SQLModel):
     tokens: int = column(BigInteger, description="exact tokens of the text and of the tool calls")
     counter: str = column(Text)
     tags: list[str] = column(ARRAY(Text), default="'{}'")
-    meta: Json = column(JSONB, default="'{}'")
+    meta: Json = column(JSONB, default="'{}'", serialization_alias="metadata")
     external_id: str | None = column(Text, nullable=True)
     occurred_at: datetime = column(Time)
     recorded_at: datetime = column(Time, default="now()")
+
+    @property
+    def metadata(self) -> Json:  # type: ignore[override]  # of SQLModel's tables, of which this is none
+        """The application's own data: `meta` under the name by which `add` takes it."""
+        return self.meta
 
     @computed_field  # type: ignore[prop-decorator]  # pydantic's own advice: mypy knows no decorated properties
     @property

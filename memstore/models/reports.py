@@ -93,8 +93,9 @@ class DeriveReport:
     `redone` are conversations that were made anew, `quarantined` facts that wait for `confirm_fact`.
     `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and `refused` what of its answers
     was not believed; `user.invalid_responses()` has both. `failed` names conversations that could not be derived, and
-    why; `waiting` the derivers whose chat model is unavailable or has used up its tokens: their messages stay pending.
-    `usage` is what calls of chat models cost, by deriver.
+    why, and messages that the embedder refused: their words alone find them. `waiting` names the derivers whose chat
+    model is unavailable or has used up its tokens: their messages stay pending. `usage` is what calls of chat models
+    cost, by deriver.
     """
 
     messages: int = 0

@@ -231,7 +231,7 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     """Answer the hooks of a user, unless another process does already."""
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
         if lock.take(EXCLUSIVE):
-            url = database or load({}).database_url
+            url = load({}).database_url if database is None else database
             if is_embedded(url):
                 _whole_path(embedded_folder(url), "embedded:")
             async with await AsyncMemoryStore.open(url) as store:

@@ -41,6 +41,7 @@ SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is loo
 # A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 CONNECTION_DEFAULTS: dict[str, Any] = {"application_name": "memstore", **ALIVE}  # unless the URL says otherwise
+CONNECTION: dict[str, Any] = {"prepare_threshold": None, "autocommit": True, "client_encoding": "utf8"}
 SQL = statements("database")
 
 
@@ -287,7 +288,7 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={"prepare_threshold": None, "autocommit": True, **CONNECTION_DEFAULTS, **conninfo_to_dict(url)},
+            kwargs={**CONNECTION_DEFAULTS, **conninfo_to_dict(url), **CONNECTION},
             configure=_configure,
         )
 

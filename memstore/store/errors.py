@@ -15,6 +15,7 @@ DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 LOST_STATES = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"[\w./-]{1,60}")
+UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')  # as libpq words it
 
 
 class ConcurrentUpdate(Exception):
@@ -39,6 +40,16 @@ def _is_readable(url: str) -> bool:
     names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
     port = f"{options.get('port', '')}".replace(",", "")
     return "@" not in names and (port.isdecimal() or not port)
+
+
+def _unknown_option(url: str) -> str | None:
+    """Return the option that the driver does not know; None where it may be a part of a password with a ? in it."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        option = UNKNOWN_OPTION.search(str(error))
+        return option[1] if option and "@" not in url.partition("?")[2] else None
+    return None
 
 
 @contextmanager
@@ -86,6 +97,11 @@ def translate(error: Exception, url: str) -> DatabaseError:
 
 def check_readable(url: str) -> None:
     """Raise `ConfigurationError`, alone, where the parts of a URL are not what they seem."""
+    if option := _unknown_option(url):
+        raise ConfigurationError(
+            f"The database URL has the option {option!r}, which Postgres does not know: take it out "
+            "(MEMSTORE_DATABASE_URL). Behind pgbouncer memstore needs no option."
+        ) from None
     if not _is_readable(url):
         raise ConfigurationError(
             "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
@@ -97,7 +113,8 @@ def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
     if not url.startswith(SCHEMES):
         scheme, slashes, _ = url.partition("//")  # what is no URL and no name may hold a password anywhere
-        given = repr(scheme) if slashes else repr(url) if NAME.fullmatch(url) else "What was given"
+        name = url if NAME.fullmatch(url) or not url else ""
+        given = repr(scheme) if slashes else repr(name) if name == url else "What was given"
         raise ConfigurationError(
             f"{given} is no database that memstore knows. Give embedded, "
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."

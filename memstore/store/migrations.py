@@ -66,6 +66,11 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
             f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {NEWEST_REVISION}. "
             "Upgrade memstore: pip install -U memstore-llm"
         )
+    if found.revision is not None and not any((scripts() / "versions").glob(f"{found.revision}_*.py")):
+        raise SchemaOutdated(
+            f"{describe_url(url)} has schema {found.revision}, which this memstore cannot upgrade: it is of a version "
+            "before the first release. Export with that version (memstore export), and import into another database."
+        )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(
             f"{describe_url(url)} has schema {found.revision}, older than {NEWEST_REVISION}. Run: memstore db upgrade"

@@ -63,6 +63,20 @@ async def test_recall_finds_hits(client: httpx.AsyncClient, store: AsyncMemorySt
     assert await ok(client, "POST", path("alice", "recall"), asked | {"since": "2999-01-01T00:00:00Z"}) == []
 
 
+async def test_null_is_as_if_left_out_and_a_day_is_a_time(client: httpx.AsyncClient) -> None:
+    told = {"role": "user", "content": "We painted the fence.", "occurred_at": "2026-05-03T10:00:00Z", "name": None}
+    talk = path("alice", "conversations", "home", "messages")
+    sent = await client.post(talk, json={"messages": [told | {"tags": None, "metadata": None}], "on_conflict": None})
+    assert sent.json()[0]["metadata"] == {} and "meta" not in sent.json()[0]
+    await client.post(path("alice", "derive"))
+    nulls = dict.fromkeys(("limit", "tiers", "conversation", "roles", "min_score", "as_of"))
+    for day, expected in (("2026-05-01", 1), ("2026-05-04", 0)):
+        asked = {"query": "fence", "since": day, **nulls, "tiers": ["messages"]}
+        assert len((await client.post(path("alice", "recall"), json=asked)).json()) == expected
+    context = {"query": "fence?", "budget": 200, "sections": None, "tools": None, "format": None, "receipt": None}
+    assert (await client.post(path("alice", "conversations", "home", "context"), json=context)).is_success
+
+
 async def test_facts_by_hand_and_back(client: httpx.AsyncClient) -> None:
     facts = path("alice", "facts")
     made = await ok(client, "POST", facts, {"text": "The user lives in Porto.", "type": "identity"})

@@ -190,6 +190,8 @@ async def test_every_kind_of_failure_says_what_to_do(store: AsyncMemoryStore) ->
         await refused(
             await client.post(context, json={"budget": 90, "model": "tokenizer:/etc"}), 422, "invalid-request"
         )
+        for model in ("estimated:nan", "tiktoken:nope"):
+            await refused(await client.post(context, json={"budget": 90, "model": model}), 422, "provider-missing")
         await refused(await client.post(context, json={"budget": 90, "strategy": ["magic"]}), 422, "invalid-input")
         await refused(await client.get(path("alice", "facts", str(uuid4()))), 404, "not-found")
         await refused(await client.get(path("alice", "receipts", str(uuid4()))), 404, "not-found")
@@ -198,7 +200,26 @@ async def test_every_kind_of_failure_says_what_to_do(store: AsyncMemoryStore) ->
         await refused(await client.put("/v1/stats"), 405, "method-not-allowed")
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_is_read(url: str) -> None:
+async def test_without_a_token_nothing_of_a_body_is_read(store: AsyncMemoryStore) -> None:
+    read = 0
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(100):
+            read += 1
+            yield b" " * 1000
+
+    async with asking(store, allow_local=False) as client:
+        for place in (path("alice", "recall"), "/v1/derive", "/mcp/alice"):
+            answer = await client.post(place, content=body(), headers={"Content-Type": "application/json"})
+            await refused(answer, 401, "no-token")
+        assert (await client.get("/metrics")).status_code == 401
+    assert read <= 3, "the first piece at most"
+
+
+async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     settings = HASHING | {"server_body_bytes": 1000}
     talk = path("alice", "conversations", "c", "messages")
 
@@ -208,7 +229,9 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(url: str) -
 
     async with await AsyncMemoryStore.open(url, settings=settings) as store, asking(store) as client:
         assert (await client.post(talk, json=said("x" * 100))).is_success
-        assert (await client.post(talk, json=said("x" * 1000))).status_code == 413
+        with caplog.at_level(logging.ERROR):
+            await refused(await client.post(talk, json=said("x" * 1000)), 413, "body-too-large")
+        assert not caplog.records
         headers = {"Content-Type": "application/json"}
         await refused(await client.post(talk, content=endless(), headers=headers), 413, "body-too-large")
 

@@ -1,8 +1,11 @@
 """The derived tiers: complete, idempotent, with sources, and visible where they fail."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.providers import Vectors
+from memstore.testing import HashingEmbedder
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = [
@@ -45,6 +48,50 @@ async def test_without_an_embedder_words_alone_are_enough_and_progress_is_told(u
         assert (await store.stats())["vectors"] == 0
         hits = await store.user("user1").recall("Where does Clara live?", tiers=["messages"], limit=3)
         assert {hit.text for hit in hits} == {SAID[1]}
+
+
+class PickyEmbedder(HashingEmbedder):
+    """Refuses every text with one word in it."""
+
+    def __init__(self, refused: str) -> None:
+        super().__init__(256)
+        self.name, self._refused = "picky", refused
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if any(self._refused in text for text in texts):
+            raise ValueError("no")
+        return super().embed_documents(texts)
+
+    def embed_query(self, text: str) -> Vectors:
+        return HashingEmbedder(256).embed_query(text)
+
+
+def picky(model: str) -> PickyEmbedder:
+    return PickyEmbedder(model)
+
+
+async def test_a_text_that_the_embedder_refuses_is_named_and_holds_up_no_other(url: str) -> None:
+    settings = {"embedder": "tests.client.test_derive:picky:Clara"}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        talk = store.user("alice").conversation("c")
+        messages = await talk.add_many([{"role": "user", "content": text} for text in SAID])
+        report = await store.derive()
+        assert (report.messages, report.chunks) == (5, 5) and report.facts > 0
+        [why] = report.failed
+        assert str(messages[1].id) in why and all(str(message.id) not in why for message in messages[2:])
+        assert (await store.derive()).failed == ()
+        hits = await talk.user.recall("Clara", tiers=["messages"], limit=1)
+        assert hits[0].id == messages[1].id
+        await talk.add("user", "Clara moved to Leeds.")
+        assert len((await store.derive()).failed) == 1, "a batch of one text"
+
+
+async def test_an_embedder_that_takes_no_text_leaves_messages_pending(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "tests.client.test_derive:picky: "}) as store:
+        await store.user("alice").conversation("c").add_many([{"role": "user", "content": text} for text in SAID])
+        report = await store.derive()
+        assert report.messages == report.chunks == 0
+        assert "ValueError" in report.failed[0]
 
 
 async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemoryStore) -> None:

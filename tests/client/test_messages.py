@@ -57,7 +57,7 @@ async def test_parts_and_tool_calls_are_kept_losslessly(store: AsyncMemoryStore)
     assert stored[0].text == "What is this?"
     assert stored[1].tool_calls == [CALL]
     assert stored[2].tool_call_id == "call_1"
-    assert (stored[3].meta, stored[3].tags) == ({"why": ["nested", {"deep": 1.5}]}, ["a", 'b"c', "d,e"])
+    assert (stored[3].metadata, stored[3].tags) == ({"why": ["nested", {"deep": 1.5}]}, ["a", 'b"c', "d,e"])
     assert stored[1].as_chat() == {"role": "assistant", "content": None, "tool_calls": [CALL]}
     assert stored[1].tokens > 10
 
@@ -86,6 +86,22 @@ async def test_other_content_under_a_known_id_is_a_conflict_and_changes_nothing(
     assert [message.content for message in await trip.messages()] == ["by train"]
     kept = await trip.add_many([{"role": "user", "content": "by plane", "external_id": "m1"}], on_conflict="skip")
     assert kept[0].content == "by train"
+
+
+async def test_keys_that_say_nothing_are_as_if_left_out(store: AsyncMemoryStore) -> None:
+    of_a_library = {"role": "assistant", "content": "Noted.", "refusal": None, "audio": None, "annotations": []}
+    given = of_a_library | {
+        "function_call": None,
+        "tool_calls": None,
+        "tags": None,
+        "metadata": None,
+        "occurred_at": None,
+    }
+    trip = store.user("alice").conversation("lisbon")
+    [stored] = await trip.add_many([given])
+    assert (stored.content, stored.tags, stored.metadata) == ("Noted.", [], {})
+    with pytest.raises(InvalidInput, match="refusal: memstore does not know this key"):
+        await trip.add_many([given | {"refusal": "I will not."}])
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [

@@ -138,6 +138,27 @@ def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template:
     assert catalog(url) == before
 
 
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("", "'' is no database"),
+        ("embedded:", "embedded:FOLDER"),
+        ("postgresql://alice@127.0.0.1:1/store?pgbouncer=true", "the option 'pgbouncer'.*take it out"),
+        ("postgresql://alice@127.0.0.1:1/store?sslmode=disable&connection_limit=1", "the option 'connection_limit'"),
+    ],
+)
+def test_a_url_that_names_no_database_opens_none(url: str, why: str) -> None:
+    with pytest.raises(memstore.ConfigurationError, match=why):
+        memstore.open(url, settings=SETTINGS)
+
+
+def test_tables_of_a_version_before_the_first_release_are_not_upgraded(new_database: Make, template: str) -> None:
+    url = new_database(template)
+    execute(url, "update memstore_schema set version_num = '0016'")
+    with pytest.raises(SchemaOutdated, match=r"schema 0016.*before the first release.*memstore export"):
+        migrations.prepare(url, upgrade_old=True)
+
+
 def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
     new_database: Make, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,16 @@ def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str
             assert tx.connection.execute("select current_user").fetchone() == (f"memstore_{role}",)
 
 
+def test_a_login_with_another_encoding_stores_every_character(filled: str, new_role: Make, login: Make) -> None:
+    name = new_role()
+    roles.grant(filled, name, "app")
+    with psycopg.connect(filled, autocommit=True) as owner:
+        owner.execute(f"alter role {name} set client_encoding to 'LATIN1'")
+    with memstore.open(login(filled, name), settings=SETTINGS) as store:
+        message = store.user("zoë").conversation("c").add("user", "日本語 🛫")
+        assert store.user("zoë").messages([message.id])[0].text == "日本語 🛫"
+
+
 def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], filled: str) -> None:
     with psycopg.connect(filled) as superuser:
         before = counts(superuser)

@@ -66,6 +66,22 @@ SECRETS = {
     "IBAN by dots": ("account", "DE89.3704.0044." + "0532.0130.00"),
     "IBAN over lines": ("account", "DE89 3704 0044\n" + "0532 0130 00"),
     "token": ("password", "token: a8f3" + "Kq92LmZx71Qw"),
+    "sshpass": ("password", "sshpass -p 'hunt" + "er' ssh root@host"),
+    "sshpass joined": ("password", "sshpass -phunt" + "er2 ssh host"),
+    "curl": ("password", "curl -s -u bob:hunt" + "er https://api.example"),
+    "curl in words": ("password", "curl --user 'bob:hunt" + "er' https://api.example"),
+    "mysql": ("password", "mysql -u root -phunt" + "er shop"),
+    "mysqldump": ("password", 'mysqldump -p"hunt ' + 'er" shop'),
+    "redis-cli": ("password", "redis-cli -h cache -a hunt" + "er ping"),
+    "docker login": ("password", "docker login -u bob -p hunt" + "er reg.example"),
+    "option": ("password", "backup --db-password=hunt" + "er run"),
+    "option apart": ("password", "backup --token hunt" + "er2 run"),
+    "variable": ("password", "export DB_PASSWORD=hunt" + "er"),
+    "Basic": ("password", "Authorization: Basic " + "Ym9iOmh1bnRlcg"),
+    "token in a URL": ("password", "https://x.example/?token=ab12" + "cd34ef"),
+    "several words": ("password", 'my password is "correct horse ' + 'battery staple"'),
+    "several words bare": ("password", "password: correct horse " + "battery staple"),
+    "several words German": ("password", "Mein Passwort ist „blauer Elch " + "tanzt“"),
     "token in JSON": ("password", '{"token": "' + HEX[:24] + '"}'),
 }
 
@@ -97,6 +113,10 @@ ORDINARY = [
     "2019\n2020\n2021\n2022\n2023\n2024\n2025\n2026",
     "a6ba7b4111111111111111bb00c04fd430c8dead00",  # a digest, and a UUID, with what would be a card
     "4b411111-1111-1111-1111-00c04fd430c8",
+    "docker run -p 8080:80 -u 1000:1000 nginx, mysql -p shop, mkdir -p build, curl -u $USER:$PASS https://x.example",
+    "Add --password or --token to the command, --max-tokens=4000 and --token FILE to the other; GITHUB_TOKEN=${TOKEN}",
+    "My password is 'at least 12 characters', and the password: required for every user of the site.",
+    "password: the new site asks for another one every month",
     "width 5500\nheight 0000\nleft 0000\ntop 0004",
 ]
 

@@ -79,7 +79,7 @@ class MemoryStore:
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         validate_settings(settings)
         redactor_for(settings)  # its libraries take a while, or are not there
-        target = url or settings.database_url
+        target = settings.database_url if url is None else url
         server = EmbeddedServer.open(embedded_folder(target)) if is_embedded(target) else None
         dsn = server.url if server else normalize_dsn(target)
         database = Database(
@@ -98,6 +98,14 @@ class MemoryStore:
             store.close()
             raise
         return store
+
+    def warm_up(self) -> None:
+        """Load the counter's vocabulary and the embedder, for which the first calls of a process would wait.
+
+        For servers, before they take requests: loading takes a second or two, and holds up the event loop meanwhile.
+        """
+        (lambda: self.counter.count("the vocabulary is read at the first count"))()
+        self._runtime.load_embedder()
 
     def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""

@@ -195,6 +195,8 @@ def _fill_documents(
             chunks.lock_user(tx)
             made = documents.add_vectors(tx, vectors, model)
         progress(made)
+        if not made:  # the embedder refuses what is left
+            return
 
 
 def _embed_documents(

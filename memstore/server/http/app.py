@@ -8,25 +8,32 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http import HTTPMethod
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
-from memstore._compat import to_thread
 from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError, MemstoreError
 from memstore.server.http import conversations, memory, operations
-from memstore.server.http.dependencies import BEARER, Authenticator, get_principal, get_store, get_user
+from memstore.server.http.dependencies import (
+    BEARER,
+    AuthenticationMiddleware,
+    Authenticator,
+    get_principal,
+    get_store,
+    get_user,
+)
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
     API,
@@ -84,13 +91,11 @@ def create_app(
         redoc_url=None,
         # Its spans have paths and questions, and its log what was refused.
         telemetry={"tracing": False, "logs": False},
-        max_body_size=store.settings.server_body_bytes,
         lifespan=lifespan,
         exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
     app.state.store, app.state.authenticator = store, authenticator
-    authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]
-    api = APIRouter(prefix=API, dependencies=authenticated, responses=ERROR_RESPONSES)
+    api = APIRouter(prefix=API, dependencies=[Depends(BEARER)], responses=ERROR_RESPONSES)
     for router in ROUTERS:
         api.include_router(router)
     app.include_router(api)
@@ -99,9 +104,13 @@ def create_app(
         app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
+    max_body = store.settings.server_body_bytes
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_body)  # of bodies that do not say their length
+    app.add_middleware(AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(RequestMiddleware, timeout=store.settings.server_timeout_seconds)  # the outermost
+    timeout = store.settings.server_timeout_seconds
+    app.add_middleware(RequestMiddleware, timeout=timeout, max_body=max_body)  # the outermost
     return app
 
 
@@ -154,7 +163,7 @@ async def serve(
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url) as store:
-        await to_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
+        await store.warm_up()  # a provider that is missing fails now, not at the first request
         named_hosts, is_local = store.settings.server_hosts, _is_loopback(host)
         allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in
         has_tokens = await store.tokens.exist()

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 from memstore.errors import NotFound
-from memstore.ingest.validation import NewMessage
+from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
 from memstore.server.http.dependencies import (
     CONVERSATION,
@@ -117,7 +117,9 @@ async def list_summaries(
 class NewMessages(StrictModel):
     """Messages, in order; all are stored or none."""
 
-    messages: list[NewMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(
+        min_length=1, max_length=MAX_MESSAGES
+    )
     on_conflict: Literal["error", "skip"] = Field(
         "error", description="a known id with other content: refused, or skipped"
     )

@@ -18,15 +18,18 @@ from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from starlette.convertors import Convertor, register_url_convertor
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memstore.client.admin import AsyncTokens, hash_token
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
+from memstore.ingest.validation import drop_nulls
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
+from memstore.server.http.middleware import API, MCP, METRICS
 from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
@@ -34,6 +37,7 @@ USER = "/users/{user:name}"
 CONVERSATIONS = f"{USER}/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+PROTECTED = (f"{API}/", f"{MCP}/", METRICS)
 BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
 
 
@@ -61,6 +65,11 @@ class StrictModel(BaseModel):
     """A body or a query: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, given: object) -> object:
+        return drop_nulls(cls, given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +117,37 @@ async def get_store(request: Request) -> AsyncMemoryStore:
     return store
 
 
-async def get_principal(request: Request) -> Principal:
-    """Return the principal of the request; raise a 401 problem without a valid token."""
-    principal: Principal | None = await request.app.state.authenticator.find(await bearer_token(request))
-    if principal is None:
+class AuthenticationMiddleware:
+    """Authenticates each request of the API, of MCP and of the metrics before anything of its body is read."""
+
+    def __init__(self, app: ASGIApp, authenticator: Authenticator) -> None:
+        self._app, self._authenticator = app, authenticator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; answer 401 without a valid token."""
+        if scope["type"] == "http" and scope["path"].startswith(PROTECTED):
+            try:
+                scope["state"]["principal"] = await self._authenticate(Request(scope))
+            except Problem as problem:
+                await problem.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _authenticate(self, request: Request) -> Principal:
+        principal = await self._authenticator.find(await bearer_token(request))
+        if principal is not None:
+            return principal
         detail = (
             "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
             "This one is missing, is unknown, has expired or was revoked."
         )
         challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
         raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+
+
+async def get_principal(request: Request) -> Principal:
+    """Return the principal that the middleware found."""
+    principal: Principal = request.state.principal
     return principal
 
 

@@ -26,6 +26,7 @@ from memstore.errors import (
     ModelUnavailable,
     NotFound,
     ProviderError,
+    ProviderMissing,
     SchemaOutdated,
 )
 from memstore.models import Json
@@ -42,6 +43,7 @@ STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits coun
     DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
     SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
     ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    ProviderMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
     EmbedderMismatch: HTTPStatus.CONFLICT,
     ProviderError: HTTPStatus.BAD_GATEWAY,
     MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -88,6 +90,12 @@ class Problem(HTTPException):
         title = HTTPStatus(self.status_code).phrase
         body = {"type": TYPE_PREFIX + self.kind, "title": title, "status": self.status_code, "detail": self.detail}
         return Response(json.dumps(body | self.extra), self.status_code, self.headers, MEDIA_TYPE)
+
+
+def body_too_large() -> Problem:
+    """Return the 413 for a body that says itself that it is too long: nothing of it is read."""
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Problem(status, *FRAMEWORK_ERRORS[status], headers={"Connection": "close"})
 
 
 def user_not_found() -> Problem:

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
-from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
 
-from memstore.ingest.validation import Moment
+from memstore.errors import InvalidInput
+from memstore.ingest.validation import to_utc
 from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
@@ -26,6 +27,16 @@ facts = APIRouter(prefix=USER, tags=["facts"])
 MAX_BUDGET = 10**9
 MAX_MODEL_NAME = 200
 MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
+
+
+def _read_moment(value: Any) -> datetime | None:
+    try:
+        return to_utc(value, "time")
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+Moment = Annotated[datetime, BeforeValidator(_read_moment)]  # a day too, as in Python
 
 
 class RecallRequest(StrictModel):

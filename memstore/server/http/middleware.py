@@ -18,11 +18,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memstore.server.http.errors import Problem
+from memstore.server.http.errors import Problem, body_too_large
 from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
-API, MCP, UI = "/v1", "/mcp", "/ui"
+API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 NO_ROUTE = "(no route)"
 SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
@@ -31,13 +31,13 @@ SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 class RequestMiddleware:
     """Adds an id, a deadline and a line in the log to each request, and answers every failure.
 
-    Refuses what a page of another origin sends to change something (CSRF): browsers say where a request comes from,
-    programs that are no browsers do not. Has paths with names in them matched undecoded, so that a name may hold a
-    slash: `a%2Fb` is the user a/b, and `dependencies.Name` decodes it.
+    Refuses a body that is too long by its own account, and what a page of another origin sends to change something
+    (CSRF): browsers say where a request comes from, programs that are no browsers do not. Has paths with names in them
+    matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b, and `dependencies.Name` decodes it.
     """
 
-    def __init__(self, app: ASGIApp, timeout: float) -> None:
-        self._app, self._timeout = app, timeout
+    def __init__(self, app: ASGIApp, timeout: float, max_body: int) -> None:
+        self._app, self._timeout, self._max_body = app, timeout, max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -66,7 +66,11 @@ class RequestMiddleware:
         logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={EXTRA_FIELDS: fields})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
-        if scope["method"] not in SAFE_METHODS and _is_cross_origin(Headers(scope=scope)):
+        headers = Headers(scope=scope)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length) > self._max_body:
+            return body_too_large()
+        if scope["method"] not in SAFE_METHODS and _is_cross_origin(headers):
             return Problem(
                 HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."
             )

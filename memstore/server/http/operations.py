@@ -20,7 +20,7 @@ from memstore.errors import MemstoreError
 from memstore.models import DeriveReport
 from memstore.server.http.dependencies import OPERATOR, USER, StoreDep, UserDep
 from memstore.server.http.errors import ERROR_RESPONSES, database_unavailable
-from memstore.server.http.middleware import disable_timeout
+from memstore.server.http.middleware import METRICS, disable_timeout
 
 Redo = Annotated[Literal["facts", "summaries"] | None, Query(description="make anew what another recipe made")]
 
@@ -67,7 +67,7 @@ def collect_metrics() -> None:
         )
 
 
-@health.get("/metrics", include_in_schema=False, dependencies=OPERATOR)
+@health.get(METRICS, include_in_schema=False, dependencies=OPERATOR)
 async def scrape(store: StoreDep) -> Response:
     """Return all metrics of this process, and how many jobs and workers there are."""
     counts = await store.job_counts()

@@ -26,8 +26,8 @@ def default_folder() -> Path:
 
 
 def is_embedded(url: str) -> bool:
-    """Whether this is an embedded database, and no URL."""
-    return url == EMBEDDED or url.startswith(f"{EMBEDDED}:")
+    """Whether this is an embedded database, and no URL. "embedded:" is neither: a variable was empty."""
+    return url == EMBEDDED or (url.startswith(f"{EMBEDDED}:") and url != f"{EMBEDDED}:")
 
 
 def embedded_folder(url: str) -> Path:
