@@ -481,7 +481,11 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "facts",
             dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
         ),
-        ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
+        (
+            *("facts", "standing_facts"),
+            {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "title": None}
+            | {"conversation_id": place["conversation_id"], "coding_agents": ["codex"], "instructions": ["answers"]},
+        ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),
         ("facts", "said_facts", {"message_ids": some, "as_of": None}),
