@@ -493,10 +493,9 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
         ("messages", "known_messages", {"ids": some}),
-        ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
         (
             "messages",
-            "take_numbers_of_imported",
+            "take_numbers",
             {"ids": [place["conversation_id"]], "counts": [1], "since": [SINCE], "until": [SINCE]},
         ),
         ("messages", "raise_watermark", place | {"last_seq": 0, "said_at": SINCE}),
