@@ -54,7 +54,9 @@ HELP = """\
 /forget ID      use a fact no more
 /why            what the last answer was made from, and what was left out
 /recall QUERY   what was said about something
-/quit           end, as Ctrl-D does; Ctrl-C stops an answer"""
+/quit           end, as Ctrl-D does; Ctrl-C stops an answer
+Facts by rules are found after each answer. If a model is set for facts, it is asked after 20 seconds of silence, after
+six turns, and at the end."""
 _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a sentence
 
 
@@ -175,13 +177,15 @@ class _Session:
             process.kill()
         is_over = kill or wait or process.poll() is not None
         try:
-            problems = process.communicate(timeout=None if is_over else 0)[0].split("\n")  # it closes stdin
+            printed = process.communicate(timeout=None if is_over else 0)[0]  # it closes stdin
         except subprocess.TimeoutExpired:
             return
         self.deriving = None
         if process.returncode >= 0:  # it was not killed
             self.turns = 0
-            self._report([*filter(None, problems)] or ["memstore derive says why"] * process.returncode)
+            facts, problems = json.loads(printed or "[0, []]")
+            self._report_facts(facts)
+            self._report(problems or ["memstore derive says why"] * process.returncode)
 
     @property
     def _is_pending(self) -> bool:
@@ -206,11 +210,16 @@ class _Session:
 
         try:
             report = self.store.derive(user=self.scope.user.name, progress=tell, on_call=check)
+            self._report_facts(report.facts)
             self._report([*report.failed, *(report.waiting if may_ask else ())])
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             self._report([str(error)])
         if may_ask:
             self.turns = 0
+
+    def _report_facts(self, facts: int) -> None:
+        if facts and sys.stdin.isatty() and sys.stdout.isatty():
+            echo_hint(f"{quantify(facts, 'new fact')}; /facts lists what is known")
 
     def _report(self, problems: Iterable[str]) -> None:
         for text in problems:
@@ -295,7 +304,7 @@ class _Session:
             return False
         command, argument, user = match[0], text[match.end() :].strip(), self.scope.user
         if command == "/facts":
-            print_facts(user.facts())
+            print_facts(user.facts(), "nothing is known of you yet")
         elif command == "/recall" and argument:
             print_hits(user.recall(argument))
         elif command == "/forget" and argument:
@@ -326,7 +335,7 @@ class _Session:
 
 
 def derive_apart(user: str, silence: float, num_ctx: int, database: str | None) -> None:
-    """Derive in a process of its own; print what failed or waits.
+    """Derive in a process of its own; print how many facts are new, and what failed or waits, as JSON.
 
     Before its first call a chat model waits for a silence, but no longer than until stdin is closed. From then on each
     deriver ends after one step.
@@ -348,7 +357,7 @@ def derive_apart(user: str, silence: float, num_ctx: int, database: str | None) 
 
     with memstore.open(database, settings={"ollama_num_ctx": num_ctx}) as store:
         report = store.derive(user=user, progress=check, on_call=wait)
-    print(*report.failed, *(() if is_closed() else report.waiting), sep="\n")
+    print(json.dumps([report.facts, [*report.failed, *(() if is_closed() else report.waiting)]]))
 
 
 def _typed_lines() -> Iterator[str]:

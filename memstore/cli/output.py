@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, DeriveReport, Json, Usage
 
 ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-NARROW_TERMINAL = 60  # columns below which a list is no table
+MIN_TEXT_COLUMN = 40  # characters that a table leaves for its text; with fewer a list is no table
 CELL = 24  # columns at most for all but a row's text
 SHORT_ID = 8  # digits
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
@@ -131,7 +131,7 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
     elif not out.is_terminal:
         for row in cells:
             print("\t".join(row))
-    elif cells and out.width < NARROW_TERMINAL:
+    elif cells and out.width < MIN_TEXT_COLUMN + _width(columns[:-1], cells):
         for row in cells:
             out.print(Text(row[-1]), soft_wrap=False)
             out.print(Text("  " + " · ".join(filter(None, row[:-1])), style="bright_black"), soft_wrap=False)
@@ -147,6 +147,12 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
         for row in cells:
             table.add_row(*map(Text, row))
         out.print(table, soft_wrap=False)
+
+
+def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return the characters of a table's columns with their gaps."""
+    widest = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(columns)]
+    return sum(2 + (width if name == "id" else min(width, CELL)) for name, width in zip(columns, widest, strict=True))
 
 
 def print_models(models: Sequence[object], *columns: str, empty: str = "") -> None:

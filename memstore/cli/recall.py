@@ -180,14 +180,14 @@ def profile(
     print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)
 
 
-def print_facts(facts: Sequence[Fact]) -> None:
+def print_facts(facts: Sequence[Fact], empty: str = "") -> None:
     """Print facts as JSON or as a table."""
     columns = ("id", "type", "state", "said", "confidence", "fact")
     rows = [
         (short_id(each.id), each.type, _describe_state(each), each.occurred_at, each.confidence, each.text)
         for each in facts
     ]
-    print_rows(facts, columns, rows)
+    print_rows(facts, columns, rows, empty)
 
 
 @command(fact_app)

@@ -60,6 +60,7 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
+    title: str | None = None  # of a conversation that may not be stored yet
     tools: Sequence[Json] = ()
     keep: bool = True  # the receipt
     redacted: Mapping[str, int] = field(default_factory=dict)  # how many secrets of which kind

@@ -35,6 +35,7 @@ _PHATIC = word_set(
     " they're thing things think this those thrilled time to too totally true try type up very wait wanna want was way"
     " welcome well what what's when will wish with wonderful wonders worries would wow ya yay yea yeah yep yes you"
     " you'd you'll you're you've your yours yourself yum"
+    " ahead carry continue k lgtm mach mache n next proceed resume retry weitermachen y"  # to an assistant at work
     " aber ach alles also au auch auf bald bedanke bei bestimmt bin bis bist bitte cool da danke das dein deine dem"
     " den der dich die dir du echt ehrlich ein eine einfach er es euch fein freue freut froh für ganz genau gern gerne"
     " glückwunsch gut gute guten gutes hab habe haha hallo hast herzlichen hey hi hören ich ihr immer in ist ja jetzt"

@@ -100,8 +100,7 @@ async def store_new(
 ) -> Partition:
     """Store the new ones of a user's rows, all or none; return them.
 
-    Of an import most may be known: they are looked up first, and not counted; and its conversations take the times of
-    their messages. Raises `Conflict` and `Erased` with
+    Of an import most may be known: they are looked up first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _ids_by_name(rows)
@@ -124,7 +123,7 @@ async def store_new(
                 if on_conflict == "error":
                     _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
-                await _number_and_store(tx, conversations, found.new, imported=imported)
+                await _number_and_store(tx, conversations, found.new)
                 return found
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
@@ -257,10 +256,9 @@ class _ErasedMessages(Exception):
 
 
 async def _number_and_store(
-    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message], *, imported: bool
+    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
 ) -> None:
-    counts = Counter(row.conversation_id for row in rows)
-    times = _times_of(rows) if imported else None
+    counts, times = Counter(row.conversation_id for row in rows), _times_of(rows)
     numbers = await store.take_numbers(tx, counts, times) if counts else {}
     if missing := counts.keys() - numbers:
         await make_conversations(tx, [conversations[id] for id in missing])

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import LONGEST_EVENT, PROMPT, VERSION
@@ -29,6 +30,7 @@ from memstore.models import Message, Receipt, Tier
 from memstore.settings import load
 from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
+from memstore.store.tokenize import terms
 from memstore.text import INVALID_CHARS
 
 IDLE_SECONDS = 3600.0
@@ -103,13 +105,16 @@ class HookServer:
     async def _context(self, event: dict[str, Any], session: str) -> tuple[str | None, Receipt | None]:
         """Return the memory of other sessions for a prompt, without items that this session got before."""
         prompt = INVALID_CHARS.sub("", str(event["prompt"])).strip()
-        if not prompt or self._is_excluded(event) or event.get("agent_id"):  # a subagent's
+        # "Continue", "ok", "2": whatever would be found, it is not what was asked.
+        if not terms(prompt) or says_nothing(prompt) or prompt.isdecimal():
+            return None, None
+        if self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
         if len(prompt) > LONGEST_QUERY:
             redact = redactor_for(self._store.settings).redact  # before it is cut: half a key is not known as one
             half, part = LONGEST_QUERY // 2, 10 * LONGEST_QUERY
             prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
-        conversation = self._user.conversation(session)
+        conversation = self._user.conversation(session, title=str(event.get("cwd") or "/"))
         shown = self._shown.setdefault(session, set())
 
         def is_new(message: Message, viewer: str) -> bool:

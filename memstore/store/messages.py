@@ -40,19 +40,15 @@ class Numbers(NamedTuple):
 
 
 async def take_numbers(
-    tx: Transaction, counts: Mapping[UUID, int], imported: Mapping[UUID, tuple[datetime, datetime]] | None = None
+    tx: Transaction, counts: Mapping[UUID, int], times: Mapping[UUID, tuple[datetime, datetime]]
 ) -> dict[UUID, Numbers]:
     """Reserve so many numbers of each conversation; return the last ones, without conversations that do not exist.
 
-    Without `imported` it is one conversation; else these are the earliest and the latest time of each one's messages.
+    `times` are the earliest and the latest of each conversation's messages.
     """
-    if imported is None:
-        [(place, count)] = counts.items()
-        taken = await tx.all(SQL["take_numbers"], Numbers, id=place, count=count)
-    else:
-        values: Json = {"ids": list(counts), "counts": list(counts.values())}
-        times = {"since": [imported[id][0] for id in counts], "until": [imported[id][1] for id in counts]}
-        taken = await tx.all(SQL["take_numbers_of_imported"], Numbers, **values, **times)
+    values: Json = {"ids": list(counts), "counts": list(counts.values())}
+    bounds = {"since": [times[id][0] for id in counts], "until": [times[id][1] for id in counts]}
+    taken = await tx.all(SQL["take_numbers"], Numbers, **values, **bounds)
     return {one.id: one for one in taken}
 
 

@@ -293,12 +293,16 @@ def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: Rea
 def test_what_was_said_is_derived_before_the_next_line(url: str, server: ReadingOllama) -> None:
     with chatting(url, server) as person:
         person.expect("> ")
+        person.type("/facts\n")
+        person.expect("nothing is known of you yet")
         person.type("I'm allergic to peanuts.\n")
-        person.expect("> ", 2)
+        person.expect("1 new fact; /facts lists what is known")
+        person.expect("> ", 3)
         assert derived(url)[1]["pending"] == 0
         person.type("/facts\n")
+        person.expect("The user is allergic to peanuts.\n")
         person.expect("constraint")
-        person.expect("> ", 3)
+        person.expect("> ", 4)
         person.type("\x04")
         assert person.ended() == 0
 

@@ -268,3 +268,39 @@ def test_a_key_in_a_long_prompt_is_masked_before_it_is_cut(url: str) -> None:
                 assert "a1B2" not in receipt.texts["query"]
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("says", ["yes", "Continue", "ok, go on", "2", "👍", "mach weiter", "lgtm"])
+def test_a_prompt_that_says_nothing_recalls_nothing(url: str, says: str) -> None:
+    assert asyncio.run(contexts_of(url, says)) == [None]
+
+
+def test_an_instruction_of_a_project_does_not_always_hold_in_another(url: str) -> None:
+    asks = "Add a test for the parser."
+    here, below, elsewhere = asyncio.run(
+        contexts_of(url, asks, "/home/alice/otter", "/home/alice/otter/src", "/home/alice/badger")
+    )
+    for text in (here, below, elsewhere):
+        assert "Zoe" in str(text) and "allergic to nuts" in str(text)
+    assert "never use ORM" in standing(here) and "never use ORM" in standing(below)
+    assert "never use ORM" not in standing(elsewhere)
+
+
+def standing(context: str | None) -> str:
+    """Give the lines of what always holds."""
+    return str(context).partition("What holds always")[2].partition("\n\n")[0]
+
+
+async def contexts_of(url: str, says: str, *folders: str) -> list[str | None]:
+    told = [
+        "The database of project Otter is Postgres 17; never use ORM there. Please always run make lint first.",
+        "My name is Zoe, I'm allergic to nuts.",
+    ]
+    async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
+        talk = store.user("alice").conversation("first", title="/home/alice/otter", channel="claude-code")
+        await talk.add_many([{"role": "user", "content": text} for text in told])
+        await store.derive()
+        server = service.HookServer(store, "alice", budget=1000, exclude=())
+        folders = folders or ("/home/alice/badger",)
+        events = [{"prompt": says, "cwd": folder} for folder in folders]
+        return [(await server._context(event, f"new {number}"))[0] for number, event in enumerate(events)]

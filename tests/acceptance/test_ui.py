@@ -75,6 +75,24 @@ async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store:
         assert url_to("users", "alice", "facts", fact.id) in message.links
 
 
+async def test_lists_say_what_differs_and_history_has_times_as_people_write_them(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    talk = alice.conversation("c")
+    await talk.add("user", "I live in Porto.", occurred_at=datetime(2023, 5, 1, tzinfo=UTC))
+    await talk.add("user", "I live in Leeds now.", occurred_at=datetime(2024, 6, 2, tzinfo=UTC))
+    await store.derive()
+    (former,) = await alice.facts(state="superseded")
+    async with looking(store) as client:
+        page = await read(client, url_to("users", "alice", "facts"))
+        assert "1 message<" in page.text and 'class="state active"' not in page.text
+        page = await read(client, url_to("users", "alice", "facts", former.id))
+        assert re.search(
+            r"holds until</span> <span[^>]*>not set</span> → <span[^>]*><time[^>]*>2 Jun 2024, 00:00<", page.text
+        )
+        page = await read(client, url_to("users", "alice", "conversations"))
+        assert "2 Jun 2024" in page.text
+
+
 async def test_relations_and_lives_lead_to_facts(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     for year, place in ((2019, "Dublin"), (2022, "Cork"), (2025, "Porto")):

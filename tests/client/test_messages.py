@@ -62,6 +62,18 @@ async def test_parts_and_tool_calls_are_kept_losslessly(store: AsyncMemoryStore)
     assert stored[1].tokens > 10
 
 
+async def test_a_conversation_is_as_old_as_its_messages(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for name, year in (("old", 2023), ("older", 2019)):
+        await alice.conversation(name).add("user", "It was hot.", occurred_at=datetime(year, 7, 1, tzinfo=UTC))
+    await alice.conversation("old").add("user", "And dry.", occurred_at=datetime(2022, 7, 1, tzinfo=UTC))
+    listed = await alice.conversations()
+    assert [(one.name, one.created_at.year, one.updated_at.year) for one in listed] == [
+        ("old", 2022, 2023),
+        ("older", 2019, 2019),
+    ]
+
+
 async def test_the_same_external_id_is_the_same_message(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     given = [{"role": "user", "content": f"line {n}", "external_id": f"m{n}"} for n in range(5)]

@@ -481,7 +481,11 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "facts",
             dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
         ),
-        ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
+        (
+            *("facts", "standing_facts"),
+            {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "title": None}
+            | {"conversation_id": place["conversation_id"], "coding_agents": ["codex"], "instructions": ["answers"]},
+        ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),
         ("facts", "said_facts", {"message_ids": some, "as_of": None}),
@@ -489,10 +493,9 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
         ("messages", "known_messages", {"ids": some}),
-        ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
         (
             "messages",
-            "take_numbers_of_imported",
+            "take_numbers",
             {"ids": [place["conversation_id"]], "counts": [1], "since": [SINCE], "until": [SINCE]},
         ),
         ("messages", "raise_watermark", place | {"last_seq": 0, "said_at": SINCE}),

@@ -57,7 +57,7 @@ def test_every_statement_is_one_that_a_citus_runs(family: str) -> None:
 @pytest.mark.parametrize(
     ("family", "name", "now", "before", "reason"),
     [
-        ("messages", "take_numbers", "RETURNING last_seq", "RETURNING clock_timestamp(), last_seq", "RETURNING"),
+        ("messages", "take_numbers", "RETURNING c.last_seq", "RETURNING clock_timestamp(), c.last_seq", "RETURNING"),
         ("documents", "put", "updated_at = excluded.updated_at", "updated_at = clock_timestamp()", "DO UPDATE"),
         ("llm_usage", "add_invalid_response", "recorded_at = excluded.recorded_at", "recorded_at = now()", "DO UPDATE"),
         ("embedding_models", "renew", "now()", "clock_timestamp()", "in SET"),

@@ -78,3 +78,8 @@ def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> N
     (_, tom, _) = trees[0].children
     assert [child.relation and child.relation.fact.text for child in tom.children] == [facts[3].text, facts[1].text]
     assert (tom.is_entity, tom.children[1].is_entity) == (True, False)
+
+
+def test_an_attribute_is_shown_in_words() -> None:
+    told = [fact("Alice", "petname/dog", "rex"), fact("Alice", "appointment/any", "friday")]
+    assert [relation.label for relation in find_relations(told)] == ["name (dog)", "appointment"]

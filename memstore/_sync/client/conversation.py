@@ -285,6 +285,7 @@ class ConversationScope:
             viewer=viewer,
             visibility=visibility,
             format=get_format(format),
+            title=self._place.title,
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,

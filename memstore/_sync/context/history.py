@@ -89,9 +89,21 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
-        facts.standing(STANDING, STANDING_FIRST, limit=MOST_STANDING, as_of=as_of),
+        read_standing(request, MOST_STANDING),
         chunks.index_version(model),
     ]
+
+
+def read_standing(request: Request, limit: int) -> Read[list[StandingFact]]:
+    """Return the read of standing facts."""
+    return facts.standing(
+        STANDING,
+        STANDING_FIRST,
+        conversation_id=request.conversation_id,
+        title=request.title,
+        limit=limit,
+        as_of=request.as_of,
+    )
 
 
 def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
@@ -114,7 +126,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     turns, unpaired = split_turns(visible)
     since = [one for one in every if one.from_seq > resolved.after_seq]
     if visibility.is_active:
-        ranked = tx.get(facts.standing(STANDING, STANDING_FIRST, limit=MOST_VIEWED, as_of=as_of))
+        ranked = tx.get(read_standing(request, MOST_VIEWED))
         seen = set(visibility.fact_ids(tx, [one.id for one in ranked]))
         ranked = [one for one in ranked if one.id in seen]
     pinned = sum(one.importance == ALWAYS for one in ranked)  # they come first

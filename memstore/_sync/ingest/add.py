@@ -96,8 +96,7 @@ def store_new(
 ) -> Partition:
     """Store the new ones of a user's rows, all or none; return them.
 
-    Of an import most may be known: they are looked up first, and not counted; and its conversations take the times of
-    their messages. Raises `Conflict` and `Erased` with
+    Of an import most may be known: they are looked up first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _ids_by_name(rows)
@@ -120,7 +119,7 @@ def store_new(
                 if on_conflict == "error":
                     _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
-                _number_and_store(tx, conversations, found.new, imported=imported)
+                _number_and_store(tx, conversations, found.new)
                 return found
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
@@ -252,11 +251,8 @@ class _ErasedMessages(Exception):
     """Raised if some of the messages were erased: its argument are their ids."""
 
 
-def _number_and_store(
-    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message], *, imported: bool
-) -> None:
-    counts = Counter(row.conversation_id for row in rows)
-    times = _times_of(rows) if imported else None
+def _number_and_store(tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]) -> None:
+    counts, times = Counter(row.conversation_id for row in rows), _times_of(rows)
     numbers = store.take_numbers(tx, counts, times) if counts else {}
     if missing := counts.keys() - numbers:
         make_conversations(tx, [conversations[id] for id in missing])

@@ -105,9 +105,16 @@ def _object(fact: Fact) -> tuple[str, str]:
     if part and value in (YES, NO):
         label, value = label if value == YES else f"{label}: no", part
     else:
-        label = attribute.replace("/", " ")
+        label = _label(attribute)
     written = re.search(re.escape(value), fact.text, re.IGNORECASE)
     return label.replace("_", " "), written[0] if written else value
+
+
+def _label(attribute: str) -> str:
+    """Return an attribute in words: "petname/dog" as "name (dog)", "appointment/any" as "appointment"."""
+    name, _, part = attribute.replace("_", " ").partition("/")
+    name = {"petname": "name"}.get(name, name)
+    return name if part in ("", "any") else f"{name} ({part})"
 
 
 def grow(relations: Sequence[Relation]) -> list[Node]:
@@ -153,7 +160,7 @@ def find_lives(facts: Iterable[Fact]) -> list[Life]:
         runs = [list(run) for _, run in groupby(said, key=lambda fact: str(fact.value).casefold())]
         active = {str(fact.value).casefold() for fact in said if state_of(fact) == "active"}
         if len(runs) > 1 and len(active) < 2:  # those that hold side by side are no life
-            lives.append(Life(said[-1].subject, attribute.replace("/", " ").replace("_", " "), _values(runs)))
+            lives.append(Life(said[-1].subject, _label(attribute), _values(runs)))
     lives.sort(key=lambda life: life.values[-1].since, reverse=True)
     return lives[:MAX_LIVES]
 

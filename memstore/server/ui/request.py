@@ -124,6 +124,7 @@ def _environment() -> Environment:
         "clip": clip,
         "isolate": isolate,
         "when": lambda moment: _time(moment, "%b %Y, %H:%M"),
+        "moment": lambda text: _time(datetime.fromisoformat(text), "%b %Y, %H:%M"),  # of JSON
         "day": lambda moment: _time(moment, "%b %Y"),
         "n": lambda number: "–" if number is None else f"{number:,}",
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False, default=str),

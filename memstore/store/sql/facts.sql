@@ -88,7 +88,8 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
 
 -- standing_facts --
 -- Facts that matter whatever is asked: all that are pinned, and so many of the kinds given. Of these first those with the
--- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last.
+-- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last. An
+-- instruction that only coding agents were given holds in the folders of these sessions, which are their titles.
 SELECT ranked.id, ranked.subject, ranked.attribute, ranked.value, ranked.text, ranked.importance, ranked.valid_to,
        coalesce((SELECT min(m.occurred_at)
                  FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
@@ -126,6 +127,18 @@ FROM (SELECT was.*, row_number() OVER (
               AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)) AS was
       WHERE CASE was.importance WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
                                  ELSE was.type = ANY(%(types)s::text[]) END
+        AND (was.importance = 'pinned'
+             OR NOT (was.type = 'procedure' OR split_part(was.attribute, '/', 1) = ANY(%(instructions)s::text[]))
+             OR NOT coalesce((SELECT bool_and(c.channel = ANY(%(coding_agents)s::text[])
+                                              AND NOT starts_with(
+                                                  coalesce(%(title)s, (SELECT title FROM conversations
+                                                                       WHERE user_id = %(user_id)s
+                                                                         AND id = %(conversation_id)s), '') || '/',
+                                                  coalesce(c.title, '') || '/'))
+                              FROM fact_sources s
+                              JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                              JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
+                              WHERE s.user_id = %(user_id)s AND s.fact_id = was.id), false))
         AND coalesce(least(was.valid_to, was.expires_at), 'infinity') > coalesce(%(as_of)s, now())) AS ranked
 WHERE ranked.importance = 'pinned' OR ranked.place <= %(limit)s
 ORDER BY ranked.importance = 'pinned' DESC, ranked.place

@@ -77,15 +77,7 @@ SELECT id, last_seq FROM conversations WHERE user_id = %(user_id)s AND id = ANY(
 -- take_numbers --
 -- The counter row keeps seq gapless: it is given back when the transaction is.
 -- The time is taken with the row locked, so that it follows seq. Citus takes no clock in RETURNING.
-WITH taken AS (
-    UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
-    WHERE user_id = %(user_id)s AND id = %(id)s
-    RETURNING last_seq, id
-)
-SELECT last_seq, clock_timestamp() AS recorded_at, id FROM taken
-
--- take_numbers_of_imported --
--- The same for the conversations of an import, which are as old as their messages: those of now and of before.
+-- Conversations are as old as their messages: those of now and of before.
 WITH taken AS (
     UPDATE conversations c
     SET last_seq = c.last_seq + wanted.count,
