@@ -141,35 +141,15 @@ async def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
     return await facts(tx, state=None, ids=ids) if ids else []
 
 
-CODING_AGENTS = ("claude-code", "codex")  # the channels of their sessions, whose titles are folders
-INSTRUCTIONS = ("instruction", "answers", "answer_style")  # attributes
-
-
 def standing(
-    types: Sequence[str],
-    first: Sequence[str],
-    *,
-    conversation_id: UUID,
-    title: str | None,
-    limit: int,
-    as_of: datetime | None = None,
+    types: Sequence[str], first: Sequence[str], conversation_id: UUID, title: str | None, **values: Any
 ) -> Read[list[StandingFact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
-    Instructions that only coding agents were given are among them in a conversation of the same folder; `title` is that
-    of a conversation which may not be stored yet.
+    `title` is that of a conversation which may not be stored yet. `values` are the `limit` and `as_of`.
     """
-    values = {
-        "types": list(types),
-        "first": list(first),
-        "limit": limit,
-        "as_of": as_of,
-        "conversation_id": conversation_id,
-        "title": title,
-        "coding_agents": list(CODING_AGENTS),
-        "instructions": list(INSTRUCTIONS),
-    }
+    values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, "title": title}
     return Read(SQL["standing_facts"], values, lambda rows: list(map(StandingFact._make, rows)))
 
 

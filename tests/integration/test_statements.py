@@ -484,7 +484,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         (
             *("facts", "standing_facts"),
             {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "title": None}
-            | {"conversation_id": place["conversation_id"], "coding_agents": ["codex"], "instructions": ["answers"]},
+            | {"conversation_id": place["conversation_id"]},
         ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),

@@ -96,14 +96,8 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
 
 def read_standing(request: Request, limit: int) -> Read[list[StandingFact]]:
     """Return the read of standing facts."""
-    return facts.standing(
-        STANDING,
-        STANDING_FIRST,
-        conversation_id=request.conversation_id,
-        title=request.title,
-        limit=limit,
-        as_of=request.as_of,
-    )
+    place = request.conversation_id, request.title
+    return facts.standing(STANDING, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
 
 
 def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:

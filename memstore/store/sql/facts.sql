@@ -128,8 +128,9 @@ FROM (SELECT was.*, row_number() OVER (
       WHERE CASE was.importance WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
                                  ELSE was.type = ANY(%(types)s::text[]) END
         AND (was.importance = 'pinned'
-             OR NOT (was.type = 'procedure' OR split_part(was.attribute, '/', 1) = ANY(%(instructions)s::text[]))
-             OR NOT coalesce((SELECT bool_and(c.channel = ANY(%(coding_agents)s::text[])
+             OR NOT (was.type = 'procedure'
+                     OR coalesce(split_part(was.attribute, '/', 1), '') IN ('instruction', 'answers', 'answer_style'))
+             OR NOT coalesce((SELECT bool_and(c.channel IN ('claude-code', 'codex')
                                               AND NOT starts_with(
                                                   coalesce(%(title)s, (SELECT title FROM conversations
                                                                        WHERE user_id = %(user_id)s
