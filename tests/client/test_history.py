@@ -160,3 +160,30 @@ async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(
     monkeypatch.setattr("memstore.ingest.importers.base.MAX_PROBLEMS", 10)
     done = await store.import_file(write(*["nonsense"] * 50))
     assert (done.skipped, len(done.problems)) == (50, 10)
+
+
+async def test_an_answer_that_is_dated_before_its_question_stands_behind_it(
+    store: AsyncMemoryStore, write: Write
+) -> None:
+    """A history's clocks go back at times: within a conversation the order is that in which messages came."""
+    lines = [
+        said(10, "Which pond plants help the newts?", conversation="ponds"),
+        said(
+            9,
+            "Hornwort helps newts in a pond" + ", and it feeds its snails" * 20,
+            conversation="ponds",
+            role="assistant",
+        ),
+        said(12, "And what do the newts of the pond eat?", conversation="ponds"),
+        said(11, "Newts of a pond eat larvae" + ", and what falls in" * 20, conversation="ponds", role="assistant"),
+        said(8, "My newts live in the pond of a friend.", conversation="friends"),
+    ]
+    await store.import_file(write(*lines))
+    ann = store.user("ann")
+    await store.derive()
+    in_order = [lines[place]["content"] for place in (4, 0, 1, 2, 3)]
+    hits = await ann.recall("newts in the pond", limit=10)
+    assert [one.content for one in await ann.messages([hit.id for hit in hits])] == in_order
+    context = await ann.conversation("new").context(budget=1000, query="newts in the pond")
+    places = [str(context.messages).index(text) for text in in_order]
+    assert places == sorted(places)
