@@ -22,7 +22,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
-from .files import ImportProblem, find_keys, printable
+from .files import ImportProblem, printable
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -118,12 +118,12 @@ class ChatGPT(TreeImporter):
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.9 for a list of trees, less if only some keys fit."""
-        keys = find_keys(head) if head.startswith(b"[") else set()
-        if "mapping" in keys and "chat_messages" not in keys:
-            return 0.9
-        return 0.3 if "current_node" in keys or head[1:].strip() == b"]" else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a conversation: a tree of nodes."""
+        if not isinstance(value, dict) or not isinstance(tree := value.get("mapping", {}), dict):
+            return False
+        nodes = all(node is None or (isinstance(node, dict) and "message" in node) for node in tree.values())
+        return nodes and not value.keys().isdisjoint(("mapping", "current_node"))
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes = {}

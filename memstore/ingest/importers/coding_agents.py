@@ -17,13 +17,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
-from .files import OpenFile, find_keys
+from .files import OpenFile
 from .openai import content_text
 
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
+_KEYS = ("sessionId", "leafUuid", "messageId")  # every line of Claude Code has one of them
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
     r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
@@ -49,12 +50,9 @@ class ClaudeCode(Importer):
     files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 1 for lines with Claude Code's keys, less where only some of them are there."""
-        keys = find_keys(head) if head.startswith(b"{") else set()
-        if keys.issuperset(("sessionId", "parentUuid", "uuid")):
-            return 1.0
-        return 0.6 if "type" in keys and keys & {"sessionId", "leafUuid", "messageId"} else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a line of a session."""
+        return isinstance(value, dict) and "type" in value and not value.keys().isdisjoint(_KEYS)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Yield the message of a line, or what of it is ignored."""
@@ -90,10 +88,9 @@ class Codex(Importer):
     files = re.compile(r"(?:.*/)?rollout-[^/]*\.jsonl")
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 1 for lines with Codex's keys that begin with those of a session."""
-        is_session = head.startswith(b"{") and b'"session_meta"' in head[:1000]
-        return 1.0 if is_session and find_keys(head).issuperset(("timestamp", "type", "payload")) else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is the line with which a session begins."""
+        return isinstance(value, dict) and value.get("type") == "session_meta" and "payload" in value
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one session holds."""

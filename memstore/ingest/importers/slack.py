@@ -49,12 +49,9 @@ class Slack(Importer):
         self._me: str | None = None
 
     @classmethod
-    def sniff(cls, path: Path) -> float:
-        """Return 0.9 for a zip or folder with channels' days and an index, 0.3 without one."""
-        names = list_names(path)
-        if not any(_DAY.fullmatch(name) for name in names):
-            return 0.0
-        return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
+    def sniff(cls, path: Path) -> bool:
+        """Return whether a zip or folder has the days of channels."""
+        return any(_DAY.fullmatch(name) for name in list_names(path))
 
     def read(self) -> Iterator[ImportItem]:
         """Yield the messages of each channel, in the order of time."""
