@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.ingest import add, history
 from memstore.ingest.importers import ImportReport
@@ -187,3 +188,20 @@ async def test_an_answer_that_is_dated_before_its_question_stands_behind_it(
     context = await ann.conversation("new").context(budget=1000, query="newts in the pond")
     places = [str(context.messages).index(text) for text in in_order]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("name", "content"), [("empty.jsonl", ""), ("conversations.json", "[]")])
+async def test_a_file_without_a_message_is_a_problem(
+    store: AsyncMemoryStore, tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    done = await store.import_file(tmp_path / name, user="ann")
+    assert [problem.reason[:36] for problem in done.problems] == [
+        "it holds no messages of the format " + done.format[0]
+    ]
+
+
+async def test_a_name_that_no_file_can_have_is_refused_in_words(store: AsyncMemoryStore) -> None:
+    for name in ("a" * 300, "nul\0"):
+        with pytest.raises(InvalidInput, match="there is no file"):
+            await store.import_file(name)

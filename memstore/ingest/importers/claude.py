@@ -34,7 +34,7 @@ class Claude(TreeImporter):
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}
         before = None
-        for message in conversation["chat_messages"]:
+        for message in filter(None, conversation["chat_messages"]):
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
             nodes.setdefault(key, MessageNode(None if parent == ROOT_ID else parent, time, message))
@@ -57,7 +57,7 @@ class Claude(TreeImporter):
 def _attached(message: dict[str, Any]) -> Iterator[str]:
     """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
-    for file in [*(message.get("attachments") or ()), *(message.get("files") or ())]:
+    for file in filter(None, [*(message.get("attachments") or ()), *(message.get("files") or ())]):
         name, content = file.get("file_name"), file.get("extracted_content")
         head = f"[file: {name}]" if name else "[file]"
         if content:

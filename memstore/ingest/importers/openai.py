@@ -60,6 +60,8 @@ def content_text(content: Any) -> tuple[str, list[IgnoredContent]]:
 
 def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
     for part in content:
+        if part is None:
+            continue
         if isinstance(part, str):
             yield part
         elif (kind := part.get("type")) in _IGNORED:
