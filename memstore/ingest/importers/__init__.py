@@ -34,6 +34,7 @@ from .slack import Slack
 from .whatsapp import WhatsApp
 
 IMPORTERS: tuple[type[Importer], ...] = (  # the first that recognizes a file reads it
+    Jsonl,
     ChatGPT,
     Claude,
     ClaudeCode,
@@ -43,7 +44,6 @@ IMPORTERS: tuple[type[Importer], ...] = (  # the first that recognizes a file re
     LangChain,
     Slack,
     WhatsApp,
-    Jsonl,
 )
 
 

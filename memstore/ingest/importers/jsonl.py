@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import Importer, ImportItem, Record, derive_id, parse_time
-from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, numbered_lines, parse_object
+from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, is_single, numbered_lines, parse_object
 
 
 class Jsonl(Importer):
@@ -31,6 +32,11 @@ class Jsonl(Importer):
     name = "jsonl"
     advice = "get it whole and import it again"
     files = re.compile(r".*\.(?:jsonl|ndjson)(?:\.gz)?", re.IGNORECASE)
+
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        """Return whether a file is of this format; in a zip or folder it would be one of many programs' logs."""
+        return is_single(path) and super().sniff(path)
 
     @staticmethod
     def recognizes(value: Any) -> bool:
