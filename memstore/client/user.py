@@ -52,6 +52,7 @@ from memstore.models import (
     Role,
     Summary,
     Tier,
+    in_order_of_time,
 )
 from memstore.providers import Embedder
 from memstore.search.recall import RERANKED, QueryBuilder, recall, rerank
@@ -175,7 +176,7 @@ class AsyncUserScope(AsyncUserFacts):
         message_ids = to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
             known = await messages.by_ids(tx, message_ids)
-        return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
+        return in_order_of_time(known.values())
 
     async def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""

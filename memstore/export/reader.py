@@ -88,9 +88,9 @@ class LocatedLine:
 
 def is_export(path: Path) -> bool:
     """Return whether a file begins as an export does."""
-    if not path.is_file():
-        return False
     try:
+        if not path.is_file():
+            return False
         first, _, _ = read_head(path).removeprefix(BOM).partition(b"\n")
         header = parse_object(first)
     except (InvalidInput, OSError):

@@ -14,14 +14,13 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from enum import Enum, auto
 from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, Protocol
-from uuid import UUID
 
-from memstore.models import Hit, Json, Message, Role, Summary, Tier
+from memstore.models import Hit, Json, Message, Role, Summary, Tier, in_order_of_time
 from memstore.strategies.base import Block, Entry
 from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day
 
@@ -343,7 +342,7 @@ def summaries_text(summaries: Sequence[Summary]) -> str:
 
 def standing_facts_text(facts: Sequence[Hit]) -> str:
     """Return standing facts, which stand in every context, the oldest first; "" without any."""
-    return _fence("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
+    return _fence("standing", [fact_line(fact) for fact in in_order_of_time(facts)])
 
 
 def section_text(section: CustomSection) -> str:
@@ -392,16 +391,12 @@ def _later(hit: Hit) -> str:
 def _hit_lines(hits: Iterable[Hit]) -> list[str]:
     lines: list[str] = []
     last_day = None
-    for hit in sorted(hits, key=_order):
+    for hit in in_order_of_time(hits):
         if (today := format_day(hit.occurred_at)) != last_day:
             lines.append(f"[{today}]")
             last_day = today
         lines.append(hit_line(hit))
     return lines
-
-
-def _order(hit: Hit) -> tuple[datetime, UUID, int, str]:
-    return hit.occurred_at, hit.conversation_id or UUID(int=0), hit.seq or 0, str(hit.id)
 
 
 def _speaker(hit: Hit) -> str:

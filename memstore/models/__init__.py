@@ -64,6 +64,7 @@ from memstore.models.messages import (
     Tier as Tier,
     Time as Time,
     column as column,
+    in_order_of_time as in_order_of_time,
 )
 from memstore.models.reports import (
     ApiToken as ApiToken,

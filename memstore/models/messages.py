@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 from uuid import UUID
 
 from pydantic import computed_field
@@ -171,6 +171,24 @@ class Hit:
     importance: str | None = None
     later: str = ""
     later_ids: tuple[UUID, ...] = ()
+
+
+Said = TypeVar("Said", Message, Hit)
+
+
+def in_order_of_time(items: Iterable[Said]) -> list[Said]:
+    """Return messages or hits by time, those of one conversation by `seq`.
+
+    Clocks of a history go back at times: a message counts as said no earlier than those before it.
+    """
+    latest: dict[UUID, datetime] = {}
+    places = []
+    for item in sorted(items, key=lambda item: (item.seq or 0, item.occurred_at)):
+        time, conversation = item.occurred_at, item.conversation_id
+        if item.seq and conversation:
+            time = latest[conversation] = max(time, latest.get(conversation, time))
+        places.append(((time, conversation or UUID(int=0), item.seq or 0, str(item.id)), item))
+    return [item for _, item in sorted(places, key=lambda place: place[0])]
 
 
 Namespace = tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.ingest import add, history
 from memstore.ingest.importers import ImportReport
@@ -160,3 +161,47 @@ async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(
     monkeypatch.setattr("memstore.ingest.importers.base.MAX_PROBLEMS", 10)
     done = await store.import_file(write(*["nonsense"] * 50))
     assert (done.skipped, len(done.problems)) == (50, 10)
+
+
+async def test_an_answer_that_is_dated_before_its_question_stands_behind_it(
+    store: AsyncMemoryStore, write: Write
+) -> None:
+    """A history's clocks go back at times: within a conversation the order is that in which messages came."""
+    lines = [
+        said(10, "Which pond plants help the newts?", conversation="ponds"),
+        said(
+            9,
+            "Hornwort helps newts in a pond" + ", and it feeds its snails" * 20,
+            conversation="ponds",
+            role="assistant",
+        ),
+        said(12, "And what do the newts of the pond eat?", conversation="ponds"),
+        said(11, "Newts of a pond eat larvae" + ", and what falls in" * 20, conversation="ponds", role="assistant"),
+        said(8, "My newts live in the pond of a friend.", conversation="friends"),
+    ]
+    await store.import_file(write(*lines))
+    ann = store.user("ann")
+    await store.derive()
+    in_order = [lines[place]["content"] for place in (4, 0, 1, 2, 3)]
+    hits = await ann.recall("newts in the pond", limit=10)
+    assert [one.content for one in await ann.messages([hit.id for hit in hits])] == in_order
+    context = await ann.conversation("new").context(budget=1000, query="newts in the pond")
+    places = [str(context.messages).index(text) for text in in_order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("name", "content"), [("empty.jsonl", ""), ("conversations.json", "[]")])
+async def test_a_file_without_a_message_is_a_problem(
+    store: AsyncMemoryStore, tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    done = await store.import_file(tmp_path / name, user="ann")
+    assert [problem.reason[:36] for problem in done.problems] == [
+        "it holds no messages of the format " + done.format[0]
+    ]
+
+
+async def test_a_name_that_no_file_can_have_is_refused_in_words(store: AsyncMemoryStore) -> None:
+    for name in ("a" * 300, "nul\0"):
+        with pytest.raises(InvalidInput, match="there is no file"):
+            await store.import_file(name)

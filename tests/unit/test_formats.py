@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -17,10 +18,10 @@ from memstore.context.items import Candidates
 from memstore.context.layout import compose, count_prompt
 from memstore.formats import FORMATS, Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.formats.parts import CustomSection, RenderedPrompt
-from memstore.models import Context, Hit, Message, Tier
+from memstore.models import Context, Hit, Message, Tier, in_order_of_time
 from memstore.providers import load_counter
 from memstore.strategies.base import split_turns
-from tests.unit.strategies import START, call, materials, message, texts
+from tests.unit.strategies import START, call, hits, materials, message, texts
 from tests.unit.test_compose import cut
 
 EXACT = load_counter("tiktoken:o200k_base")
@@ -322,3 +323,15 @@ def test_no_name_passes_for_another_speaker(name: str) -> None:
         assert rest == "I order you"
         assert label.isprintable()
         assert label.startswith('user "') or not (label.casefold().startswith(tuple(ROLES)) or "calls" in label)
+
+
+@quick
+@given(st.lists(hits(Tier.MESSAGES).map(lambda hit: replace(hit, conversation_id=UUID(int=hit.seq % 3))), max_size=8))
+def test_hits_stand_by_time_and_those_of_a_conversation_by_number(found: list[Hit]) -> None:
+    ordered = in_order_of_time(found)
+    for one in {hit.conversation_id for hit in found}:
+        numbers = [hit.seq for hit in ordered if hit.conversation_id == one]
+        assert numbers == sorted(numbers)
+    dated = [replace(hit, occurred_at=START + timedelta(hours=hit.seq // 9)) for hit in found]  # never back
+    by_time = sorted(dated, key=lambda hit: (hit.occurred_at, hit.conversation_id, hit.seq, str(hit.id)))
+    assert in_order_of_time(dated) == by_time

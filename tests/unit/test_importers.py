@@ -16,8 +16,24 @@ from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
 from memstore.ingest.importers.files import OpenFile, numbered_values
+from tests.unit.importing import texts
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
+DISCORD = json.dumps(
+    {
+        "guild": {"id": "1"},
+        "messages": [{"id": "7", "type": "Default", "timestamp": "2024-01-15T10:30:00+00:00", "content": "hello",
+                      "author": {"id": "5", "name": "ann"}, "reference": {"messageId": "6"}}],
+    },
+    indent=1,
+).encode()  # fmt: skip
+GEMINI_CLI = json.dumps(
+    {"sessionId": "s", "messages": [{"id": "1", "type": "user", "content": "a"}, {"type": "gemini", "content": "b"}]},
+    indent=1,
+).encode()
+SEARCHES = json.dumps(
+    [{"header": "Search", "title": "Visited Gemini", "time": "2026-07-20T15:10:00Z", "products": ["Search"]}]
+).encode()
 TREE = b'[{"title":"t","mapping":{}}]'
 
 json_values_ = st.recursive(
@@ -53,6 +69,18 @@ def make(tmp_path):
         ("renamed.json", b"\xef\xbb\xbf \n" + TREE, "chatgpt"),
         ("conversations.json.gz", gzip.compress(TREE), "chatgpt"),
         ("conversations.json", b"[ ]", "chatgpt"),
+        (
+            "one.json",
+            json.dumps({"title": "t", "mapping": {"a": None, "b": {"message": None}}}, indent=1).encode(),
+            "chatgpt",
+        ),
+        ("one.json", json.dumps({"uuid": "c", "chat_messages": []}, indent=1).encode(), "claude"),
+        (
+            "chat.json",
+            json.dumps({"id": "", "messages": [{"role": "user", "content": "a"}]}, indent=1).encode(),
+            "openai",
+        ),
+        ("chats.json", json.dumps([{"chat": {"messages": [{"role": "user", "content": "a"}]}}]).encode(), "openai"),
         ("conversations.json", b'[{"current_node":"x"}]', "chatgpt"),
     ],
 )
@@ -67,6 +95,12 @@ def test_the_format_is_found(make, name, data, format):
         ("notes.txt", b""),
         ("picture.bin", bytes(range(256))),
         ("list.json", b"[1, 2]"),
+        ("discord.json", DISCORD),
+        ("session.json", GEMINI_CLI),
+        ("activity.json", SEARCHES),
+        ("message.json", b'{\n "role": "user",\n "content": "hello"\n}'),
+        ("es.json", b'{"mapping": {"properties": {"role": "user"}}}'),
+        ("rows.jsonl", b'{"a": 1}\n{"a": 2}\n'),
     ],
 )
 def test_a_file_of_no_known_format_is_refused_with_the_formats(make, name, data):
@@ -155,3 +189,23 @@ def test_a_value_is_bounded_and_the_list_is_not(monkeypatch):
     tracemalloc.stop()
     assert "larger than 300,000 characters" in reason
     assert peak < 6 << 20
+
+
+def test_a_folder_is_of_the_format_of_any_file_in_it_and_others_are_named(tmp_path):
+    lines = {
+        "1/rollout-old.jsonl": [{"id": "old", "instructions": "x"}, {"type": "message", "role": "user"}],
+        "2/rollout-new.jsonl": [
+            {"timestamp": "2026-11-24T10:00:00Z", "type": "session_meta", "payload": {"id": "new"}},
+            {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "Use tabs."}},
+        ],
+    }
+    for name, values in lines.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text("\n".join(map(json.dumps, values)))
+    codex = importer_for(tmp_path)
+    assert codex.name == "codex"
+    found = list(codex(tmp_path).read())
+    assert texts(found) == ["Use tabs."]
+    (problem,) = (one for one in found if isinstance(one, ImportProblem))
+    assert problem.where.endswith("1/rollout-old.jsonl")
+    assert problem.reason == "it is not of the format codex, and was skipped"

@@ -160,6 +160,7 @@ CITE = "\ue200cite\ue202turn0search0\ue202turn1news2\ue201"
         (f"It rains {CITE}. Often.{CITE}", "It rains. Often."),
         ('In \ue200entity\ue202["city","Lisbon","capital"]\ue201 now', "In Lisbon now"),
         ("See \ue200url\ue202the map\ue202https://maps.example\ue201.", "See the map."),
+        ("In 2020【3:4†source】【12†L3-L9】, see 【12†press release】.", "In 2020, see press release."),
         ("\ue203marked\ue204 \ue202x", "marked x"),
         ("\ue200cite\ue202never\nclosed", "citenever\nclosed"),
     ],
@@ -173,6 +174,11 @@ def test_what_no_database_keeps_is_replaced_and_said(one):
     assert record.message["content"] == "a\ufffdb\ufffd"
     assert record.message["metadata"] == {"replaced": 2}
     assert record.title == "Cut \ufffd"
+
+
+def test_an_attached_file_is_named(one):
+    files = [{"name": "lease.pdf", "mime_type": "application/pdf"}, {"name": "a.png", "mime_type": "image/png"}, None]
+    assert texts(one(said("Sum up.", metadata={"attachments": files}))) == ["Sum up.\n\n[file: lease.pdf]"]
 
 
 # --- when -----------------------------------------------------------------------------------------------------------
@@ -214,6 +220,11 @@ def test_what_is_malformed_is_named_and_the_rest_comes(read):
     assert found[0].title is None
 
 
+def test_a_node_that_is_null_costs_itself(read):
+    found = read([conversation({"a": None} | chain(said("1"), said("2")), current_node="a")])
+    assert (texts(found), reasons(found)) == (["1", "2"], [])
+
+
 def test_a_missing_parent_is_told_and_what_was_said_after_it_comes(read):
     mapping = {"a": node("gone", said("1")), "b": node("a", said("2"))}
     found = read([conversation(mapping)])
@@ -243,4 +254,4 @@ def test_the_zip_is_read_as_it_comes(read, tmp_path):
     assert texts(found) == ["1", "2", "3", "4", "5"]
     assert reasons(found) == []
     assert found[0].where == "export.zip, conversations-000.json, conversation 'Lisbon' (1), message n1"
-    assert ChatGPT.sniff(tmp_path / "export.zip") == 0.9
+    assert ChatGPT.sniff(tmp_path / "export.zip")

@@ -112,3 +112,11 @@ def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
     path.write_bytes(zipped({"users.json": "[]", "projects.json": "[]", "conversations.json": history}))
     assert importer_for(path).name == "claude"
     assert texts(Claude(path).read()) == ["hello"]
+
+
+def test_a_null_costs_itself(read):
+    message = said(
+        "m1", [None, {"type": "text", "text": "hello"}], attachments=[None], files=[None, {"file_name": "a.txt"}]
+    )
+    found = read(conversation(None, message, None))
+    assert (texts(found), reasons(found)) == (["hello\n\n[file: a.txt]"], [])

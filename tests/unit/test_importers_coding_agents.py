@@ -127,3 +127,74 @@ def test_many_elements_without_an_end_take_no_time(tmp_path: Path) -> None:
     begun = time.perf_counter()
     assert texts(ClaudeCode(path).read()) == [content.strip()]
     assert time.perf_counter() - begun < 5
+
+
+def line(key: str | None, content: object, parent: str | None = None, **more: object) -> dict:
+    kept = {"type": "user", "sessionId": "s", "parentUuid": parent, "timestamp": "2026-09-01T10:00:00Z"}
+    return kept | ({"uuid": key} if key else {}) | {"message": {"content": content}} | more
+
+
+def read_lines(tmp_path: Path, *lines: dict) -> list:
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    return list(ClaudeCode(path).read())
+
+
+def test_a_prompt_that_was_rewound_goes_with_what_followed_it(tmp_path: Path) -> None:
+    said = line("a1", "Tabs it is.", "u1", type="assistant")
+    result = line("r", [{"type": "tool_result", "content": "x"}], "a2")
+    found = read_lines(
+        tmp_path, line("u1", "Use tabs."), said, line("u2", "Use spaces."), line("a2", "Good.", "u2", type="assistant"),
+        result, line("r2", [{"type": "tool_result", "content": "y"}], "a2"), line("u3", "Thanks.", "r"),
+    )  # fmt: skip
+    assert texts(found) == ["Use spaces.", "Good.", "Thanks."]
+    assert ignored(found)["messages that were rewound"] == 2
+
+
+def test_what_was_typed_while_the_assistant_worked_comes_once(tmp_path: Path) -> None:
+    def queued(text: str) -> dict:
+        return {"type": "attachment", "sessionId": "s", "attachment": {"type": "queued_command", "prompt": text}}
+
+    def absorbed(text: str) -> dict:
+        return {
+            "type": "queue-operation",
+            "operation": "remove",
+            "sessionId": "s",
+            "content": text,
+            "reason": "absorbed",
+        }
+
+    lines = [line("u1", "Go."), queued("Bump it."), absorbed("Bump it."), absorbed("Keep the API."), queued("Bump it.")]
+    found = read_lines(tmp_path, *lines)
+    assert (texts(found), reasons(found)) == (["Go.", "Bump it.", "Keep the API.", "Bump it."], [])
+    ids = [one.message["external_id"] for one in records(found)]
+    assert len(set(ids)) == 4
+    assert [one.message["external_id"] for one in records(read_lines(tmp_path, *lines, line("u2", "x", "u1")))][
+        :4
+    ] == ids
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]\nI am allergic to nuts.",
+        '<scheduled-task name="nightly">Run the tests; I live in Porto.</scheduled-task>',
+        "<<autonomous-loop>>",
+    ],
+)
+def test_what_a_program_wrote_in_the_persons_place_is_a_systems(tmp_path: Path, content: str) -> None:
+    codex = tmp_path / "rollout-1.jsonl"
+    lines = [
+        {"type": "session_meta", "timestamp": "2026-09-01T10:00:00Z", "payload": {"id": "s"}},
+        {"type": "response_item", "payload": {"type": "message", "role": "user", "content": content}},
+    ]
+    codex.write_text("\n".join(map(json.dumps, lines)))
+    for found in (read_lines(tmp_path, line("u", content)), list(Codex(codex).read())):
+        (record,) = records(found)
+        assert (record.message["role"], record.message["content"]) == ("system", content)
+        assert record.message["metadata"]["trust"] == "untrusted"
+
+
+def test_what_the_program_answered_itself_is_ignored(tmp_path: Path) -> None:
+    message = {"model": "<synthetic>", "content": [{"type": "text", "text": "No response requested."}]}
+    assert texts(read_lines(tmp_path, line("a", "", type="assistant", message=message))) == []

@@ -67,6 +67,20 @@ def test_what_is_broken_or_malformed_costs_itself(read):
     ]
 
 
+def test_a_chat_has_its_times_and_its_name(read):
+    said = [{"role": "user", "content": "a", "timestamp": 1744577557}, {"role": "assistant", "content": "b"}]
+    said += [{"role": "user", "content": "c", "created_at": "2025-04-13T21:00:00Z"}]
+    chat = {"title": "Ferries", "history": {"currentId": "b"}, "messages": said}
+    for value in ({"id": "7"} | chat, [{"id": "7", "chat": chat}]):
+        found = records(read(value, expect="openai"))
+        assert [f"{one.message['occurred_at']:%d %H:%M}" for one in found] == ["13 20:52", "13 20:52", "13 21:00"]
+        assert [one.message["metadata"] for one in found] == [{}, {"occurred_at": "inherited"}, {}]
+        assert {(one.conversation, one.title) for one in found} == {("7", "Ferries")}
+    found = read({"messages": [{"role": "user", "content": "a", "timestamp": "2025-04-13T21:00:00"}]}, expect="openai")
+    (reason,) = reasons(found)
+    assert "has no zone" in reason
+
+
 # --- LangChain ------------------------------------------------------------------------------------------------------
 
 
@@ -115,3 +129,17 @@ def test_what_is_no_message_costs_itself(read):
     found = read(as_dict("human", "q"), {"a": 1}, {"messages": [as_dict("alien", "x")]}, 7, None, expect="langchain")
     assert texts(found) == ["q"]
     assert len(reasons(found)) == 4
+
+
+def test_rows_of_a_table_are_messages_of_their_sessions(read):
+    rows = [
+        {"id": 1, "session_id": "s", "message": as_fields("human", "q")},
+        {"id": 2, "session_id": "s", "message": as_dict("ai", "r")},
+        {"id": 3, "session_id": "t", "message": as_dict("human", "x")},
+    ]
+    found = records(read(rows, expect="langchain"))
+    assert [(one.conversation, one.message["content"], one.message["external_id"]) for one in found] == [
+        ("s", "q", "turn:1"),
+        ("s", "r", "turn:2"),
+        ("t", "x", "turn:1"),
+    ]

@@ -100,3 +100,22 @@ def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
 )
 def test_html_becomes_what_a_reader_sees(html, text):
     assert html_text(html) == text
+
+
+def test_a_conversation_is_that_of_its_address(read):
+    def of(key: str, title: str, minutes: float) -> dict:
+        return activity(title, minutes, details=[{"name": "x", "url": f"https://gemini.google.com/app/{key}"}])
+
+    found = read(of("aa", "Prompted c", 600), of("bb", "Prompted b", 5), of("aa", "Prompted a", 0))
+    assert [(one.conversation, one.message["content"]) for one in found] == [
+        ("gemini aa", "a"),
+        ("gemini bb", "b"),
+        ("gemini aa", "c"),
+    ]
+
+
+def test_of_other_products_nothing_is_taken(read):
+    other = {"header": "Search", "products": ["Search"]}
+    found = read(activity("Visited Gemini", **other), activity("Cleared your Gemini Apps activity"), activity())
+    assert texts(found) == ["hello"]
+    assert ignored(found) == {"activities of other products": 1, "activities that are no prompts": 1}

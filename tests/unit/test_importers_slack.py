@@ -118,6 +118,59 @@ def test_files_and_attachments_are_named(export):
     assert texts(found) == ["look\n\n[file: Plan]\n\n[file: b.png]", "Build 7 (https://c.example) failed"]
 
 
+def test_all_that_a_bot_shows_is_its_text(export):
+    attachment = {"pretext": "1 commit by Bob", "title": "Fix login", "text": "abc: <https://c.example|fix>"}
+    attachment |= {"fields": [{"title": "State", "value": "open"}], "fallback": "x"}
+    rich = {
+        "type": "rich_text_section",
+        "elements": [{"type": "text", "text": "by "}, {"type": "user", "user_id": "U2"}],
+    }
+    blocks = [
+        {"type": "header", "text": {"type": "plain_text", "text": "Deploy"}},
+        {"type": "section", "text": {"type": "mrkdwn", "text": "of *shop*"}, "fields": [{"text": "ok"}]},
+        {"type": "rich_text", "elements": [rich]},
+    ]
+    bot = {"user": None, "subtype": "bot_message", "bot_id": "B1"}
+    found = read(
+        export(
+            [
+                said("", "1714564801", attachments=[attachment], **bot),
+                said("", "1714564802", blocks=blocks, **bot),
+                said("", "1714564803", attachments=[{"blocks": blocks[:1], "fallback": "x"}], **bot),
+                said("see:", "1714564804", attachments=[{"is_share": True, "author_name": "Bob", "text": "It moves."}]),
+                said("look", "1714564805", attachments=[{"from_url": "https://c.example", "text": "a preview"}]),
+            ]
+        )
+    )
+    assert texts(found) == [
+        "1 commit by Bob\nFix login\nabc: fix (https://c.example)\nState: open",
+        "Deploy\nof *shop*\nok\nby @Bob Ray",
+        "Deploy",
+        "see:\n\nBob\nIt moves.",
+        "look",
+    ]
+
+
+def test_who_posts_through_an_app_is_a_person_and_a_bot_with_an_account_is_none(export):
+    jira = {"id": "U3", "name": "jira", "is_bot": True, "profile": {"real_name": "Jira"}}
+    found = read(
+        export(
+            [
+                said("a", "1714564801", bot_id="B9", bot_profile={"name": "Zapier"}),
+                said("b", "1714564802", "U3"),
+                said("c", "1714564803", "U8", user_profile={"display_name": "eve"}),
+            ],
+            users=[*USERS, jira],
+        ),
+        me="ann lee",
+    )
+    assert [(one.message["role"], one.message.get("name")) for one in found] == [
+        ("user", None),
+        ("assistant", "Jira"),
+        ("user", "eve"),
+    ]
+
+
 def test_without_an_index_ids_are_names(export):
     path = export([said()], users=None, channels=None, dms=None)
     assert importer_for(path).name == "slack"

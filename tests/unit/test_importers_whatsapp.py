@@ -53,6 +53,18 @@ def test_mine_are_without_a_name_and_the_others_have_theirs(read, tmp_path, text
         ("[13.12.2019 klo 8.40.09] Ann: x", "2019-12-13 07:40:09"),
         ("\u200e[13.12.19, 08:40:09] Ann: x", "2019-12-13 07:40:09"),
         ("[13/12/2019, 8:40:09\u202fAM] Ann: x", "2019-12-13 07:40:09"),
+        ("2019. 12. 13. 오후 9:25 - Ann: x", "2019-12-13 20:25:00"),
+        ("[2019. 12. 13. 오전 9:25:01] Ann: x", "2019-12-13 08:25:01"),
+        ("2019/12/13 下午9:25 - Ann: x", "2019-12-13 20:25:00"),
+        ("[2019/12/13 中午12:25:01] Ann: x", "2019-12-13 11:25:01"),
+        ("2019/12/13 午後9:25 - Ann: x", "2019-12-13 20:25:00"),
+        ("١٣\u200f/١٢\u200f/٢٠١٩، ٩:٢٥ م - Ann: x", "2019-12-13 20:25:00"),
+        ("13/12/19, 9:25 μ.μ. - Ann: x", "2019-12-13 20:25:00"),
+        ('13.12.2019, 9:25 אחה"צ - Ann: x', "2019-12-13 20:25:00"),
+        ("21:25, 13/12/2019 - Ann: x", "2019-12-13 20:25:00"),
+        ("13/12/2019, 9:25 CH - Ann: x", "2019-12-13 20:25:00"),
+        ("13.12.2019 ÖS 9:25 - Ann: x", "2019-12-13 20:25:00"),
+        ("13/12/2562 21:25 - Ann: x", "2019-12-13 20:25:00"),
     ],
 )
 def test_the_dates_of_many_countries(read, line, meant):
@@ -101,12 +113,19 @@ def test_lines_without_a_time_go_on_with_the_message(read):
         ("IMG-1.jpg (Datei angehängt)\nschau", "[IMG-1.jpg]\nschau"),
         ("\u200e<attached: 0001-PHOTO.jpg>", "[0001-PHOTO.jpg]"),
         ("IMG-1.jpg (file attached)\nlook", "[IMG-1.jpg]\nlook"),
+        ("\u200e<adjunto: 0002-PHOTO.jpg>", "[0002-PHOTO.jpg]"),
+        ("\u200eIMG-20240113-WA0001.jpg (archivo adjunto)", "[IMG-20240113-WA0001.jpg]"),
+        ("\u200eimagen omitida", "[imagen]"),
+        ("\u200ePOLL:\nPool or lake?\n\u200eOPTION: Pool (2 votes)", "POLL:\nPool or lake?\nOPTION: Pool (2 votes)"),
+        ("\u200eLocation: https://maps.example/?q=1,2", "Location: https://maps.example/?q=1,2"),
+        ("\u200eHow about the lake?", "How about the lake?"),
         ("a < b > c", "a < b > c"),
         ("see https://x.example: fine", "see https://x.example: fine"),
     ],
 )
 def test_what_was_sent_besides_text_is_named(read, text, seen):
     assert texts(read(f"13.01.24, 10:00 - Ann: {text}\n")) == [seen]
+    assert texts(read(f"[13.01.24, 10:00:00] Ann: {text}\n")) == [seen]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +143,30 @@ def test_what_was_sent_besides_text_is_named(read, text, seen):
             ("Diese Nachricht wurde gelöscht.", "Du hast diese Nachricht gelöscht."),
             "Diese Nachricht wurde bearbeitet.",
         ),
+        (
+            "Los mensajes y las llamadas están cifrados de extremo a extremo.",
+            "Bob cambió el asunto de “x” a “y: z”",
+            ("Se eliminó este mensaje.", "Eliminaste este mensaje."),
+            "Se editó este mensaje.",
+        ),
+        (
+            "As mensagens e as chamadas são protegidas com a criptografia de ponta a ponta.",
+            'Bob mudou o assunto de "x" para "y: z"',
+            ("Mensagem apagada", "Você apagou esta mensagem"),
+            "Mensagem editada",
+        ),
+        (
+            "Les messages et les appels sont chiffrés de bout en bout.",
+            "Bob a changé le sujet de « x » à « y: z »",
+            ("Ce message a été supprimé", "Vous avez supprimé ce message"),
+            "Ce message a été modifié",
+        ),
+        (
+            "I messaggi e le chiamate sono crittografati end-to-end.",
+            "Bob ha cambiato l'oggetto da “x” a “y: z”",
+            ("Questo messaggio è stato eliminato", "Hai eliminato questo messaggio"),
+            "Questo messaggio è stato modificato",
+        ),
     ],
 )
 def test_what_whatsapp_says_is_left_out_and_counted(read, encrypted, renamed, deleted, edited):
@@ -132,6 +175,35 @@ def test_what_whatsapp_says_is_left_out_and_counted(read, encrypted, renamed, de
     assert texts(found) == ["a", "x"]
     assert (found[-1].message["name"], found[-1].message["metadata"]) == ("Zoe", {"edited": True})
     assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 2}
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "Messages and calls are end-to-end encrypted.",
+        "Cat created this group",
+        "Bob changed the group name",
+        "Bob ha cambiado el ícono",
+        "Missed voice call",
+    ],
+)
+def test_notices_of_an_iphone_have_a_name_before_them(read, notice):
+    found = read(f"[13.01.24, 10:00:00] Ann: a\n[13.01.24, 10:01:00] Bob: \u200e{notice}\n")
+    assert (texts(found), ignored(found)) == (["a"], {"notices of WhatsApp": 1})
+
+
+def test_a_contact_may_have_quotation_marks_in_the_name(read):
+    found = read('13.01.24, 10:00 - Ann: a\n13.01.24, 10:01 - Bob "Bobby" Lee: The code is new: ask me\n')
+    assert texts(found) == ["a", "The code is new: ask me"]
+    assert found[1].message["name"] == 'Bob "Bobby" Lee'
+
+
+def test_a_group_in_which_i_never_wrote_is_imported(read):
+    found = read("13.01.24, 10:00 - Bob: a\n13.01.24, 10:01 - Cat: b\n", "WhatsApp Chat with House.txt")
+    assert [record.message["name"] for record in records(found)] == ["Bob", "Cat"]
+    assert ignored(found) == {"chats without a message of Ann": 1}
+    with pytest.raises(InvalidInput, match="nobody in it is called Bobb; --me takes one of: Bob, Cat"):
+        read("13.01.24, 10:00 - Bob: a\n13.01.24, 10:01 - Cat: b\n", "WhatsApp Chat with House.txt", me="Bobb")
 
 
 @pytest.mark.parametrize("me", ["Bob", "bob", "BOB", "~ Bob"])

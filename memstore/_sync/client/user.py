@@ -56,6 +56,7 @@ from memstore.models import (
     Role,
     Summary,
     Tier,
+    in_order_of_time,
 )
 from memstore.providers import Embedder
 from memstore.telemetry import operation_span
@@ -173,7 +174,7 @@ class UserScope(UserFacts):
         message_ids = to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
             known = messages.by_ids(tx, message_ids)
-        return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
+        return in_order_of_time(known.values())
 
     def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""

@@ -23,6 +23,7 @@ from memstore.ingest.importers import (
     ImportReport,
     Record,
     importer_for,
+    printable,
 )
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.ingest.validation import TRUST, UNTRUSTED
@@ -123,6 +124,8 @@ def import_file(
         done += sum(map(len, batch.users))
         progress(done)
         batch = following
+    if not done and not report.skipped:
+        report.add_problem(ImportProblem(printable(path.name), f"it holds no messages of the format {importer.name}"))
     return report
 
 

@@ -25,7 +25,7 @@ from .base import (
 from .chatgpt import ChatGPT
 from .claude import Claude
 from .coding_agents import ClaudeCode, Codex
-from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable
+from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable as printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
@@ -33,7 +33,7 @@ from .openai import OpenAIChats
 from .slack import Slack
 from .whatsapp import WhatsApp
 
-IMPORTERS: tuple[type[Importer], ...] = (
+IMPORTERS: tuple[type[Importer], ...] = (  # the first that recognizes a file reads it
     Jsonl,
     ChatGPT,
     Claude,
@@ -48,7 +48,7 @@ IMPORTERS: tuple[type[Importer], ...] = (
 
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
-    """Return the importer of this name, or for "auto" the one that fits the file or folder best."""
+    """Return the importer of this name, or for "auto" that of the file or folder."""
     known = {importer.name: importer for importer in IMPORTERS}
     names = ", ".join(known)
     if format != "auto" and format not in known:
@@ -58,9 +58,8 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
         return known[format]
     if is_zip(path) and not list_names(path):
         raise InvalidInput(f"{printable(path.name)} is a zip that is empty, cut off or damaged; get it whole")
-    best = max(IMPORTERS, key=lambda importer: importer.sniff(path))
-    if best.sniff(path) > 0:
-        return best
+    if own := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
+        return own
     if path.is_dir():
         raise InvalidInput(f"{printable(path.name)} is no folder of a known export; name the files in it")
     raise InvalidInput(f"{printable(path.name)} looks like none of the known formats ({names}); name the one it is in")

@@ -1,7 +1,7 @@
 """The base of importers: their class, the items that they yield, options, times and ids.
 
-To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `rate_head`, which says how
-surely a file is of the format, and `convert`, which makes records of JSON values. List it in
+To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `recognizes`, which says
+whether a JSON value is of the format, and `convert`, which makes records of JSON values. List it in
 `memstore.ingest.importers`; docs/reference/importing.md has an example. Errors of the kinds in `UNEXPECTED` that
 `convert` raises are reported as an `ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON
 overrides `read_file`, one that must be sorted first `read`.
@@ -25,7 +25,17 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import NOTHING_IN_ARCHIVES, ImportProblem, OpenFile, first_head, numbered_values, printable, read_files
+from .files import (
+    NOTHING_IN_ARCHIVES,
+    ImportProblem,
+    OpenFile,
+    first_values,
+    is_single,
+    numbered_values,
+    open_files,
+    printable,
+    read_files,
+)
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
@@ -119,21 +129,34 @@ class Importer:
         self.equal_counts: Counter[bytes] = Counter()  # digests of what came, see `count_equal`
 
     @classmethod
-    def sniff(cls, path: Path) -> float:
-        """Return how surely a file or folder is of this format, from 0 to 1."""
-        return cls.rate_head(first_head(path, cls.files))
+    def sniff(cls, path: Path) -> bool:
+        """Return whether a file, or one in a zip or folder, is of this format: by its name if it holds no JSON."""
+        by_name = not is_single(path) or cls.files.fullmatch(path.name)
+        for file in open_files(path, cls.files):
+            values = first_values(file)
+            if any(map(cls.recognizes, values)) or (by_name and not values):
+                return True
+        return False
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return how surely a file that begins so is of this format."""
-        raise NotImplementedError  # a format that is not known by its head overrides `sniff` instead
+    def recognizes(value: Any) -> bool:
+        """Return whether a JSON value, an element of the file's list or a line, is of this format."""
+        raise NotImplementedError  # a format that is not JSON overrides `sniff` instead
 
     def read(self) -> Iterator[ImportItem]:
         """Yield what the file holds, in order.
 
         Raises `InvalidInput` only for a file that cannot be opened, `OptionMissing` where an option is needed.
         """
-        return read_files(self.path, self.files, self.read_file, self.advice)
+        read = self.read_file if is_single(self.path) else self._read_own
+        return read_files(self.path, self.files, read, self.advice)
+
+    def _read_own(self, file: OpenFile) -> Iterator[ImportItem]:
+        values = first_values(file)
+        if values and not any(map(self.recognizes, values)):
+            yield ImportProblem(file.where, f"it is not of the format {self.name}, and was skipped")
+        else:
+            yield from self.read_file(file)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one open file holds."""

@@ -2,8 +2,8 @@
 
 Ignored and counted, because the format itself hides it: system and tool messages, calls of tools, custom instructions,
 the model's thoughts, empty messages, and whatever is marked hidden or has a weight of 0. An image is imported as
-"[image]", a recording as its transcription. Characters that no database can keep become U+FFFD, with
-`{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
+"[image]", another file by its name, a recording as its transcription. Characters that no database can keep become
+U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
 
 `TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit and every second try is
 a branch. The active branch is imported, from the first message to the one that was seen last. A message without a time
@@ -22,7 +22,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
-from .files import ImportProblem, find_keys, printable
+from .files import ImportProblem, printable
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -43,6 +43,8 @@ _POINTERS = {
 }
 # What the assistant's text refers to stands between private-use characters: a kind, then its fields.
 _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue201")
+# Older ones, and those of files: 【3:4†source】, 【12†the name of a page】.
+_SOURCE = re.compile("( ?)【[0-9]{1,6}(?::[0-9]{1,6})?†([^【】\n]{0,200})】")
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
@@ -118,16 +120,18 @@ class ChatGPT(TreeImporter):
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.9 for a list of trees, less if only some keys fit."""
-        keys = find_keys(head) if head.startswith(b"[") else set()
-        if "mapping" in keys and "chat_messages" not in keys:
-            return 0.9
-        return 0.3 if "current_node" in keys or head[1:].strip() == b"]" else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a conversation: a tree of nodes."""
+        if not isinstance(value, dict) or not isinstance(tree := value.get("mapping", {}), dict):
+            return False
+        nodes = all(node is None or (isinstance(node, dict) and "message" in node) for node in tree.values())
+        return nodes and not value.keys().isdisjoint(("mapping", "current_node"))
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes = {}
         for key, node in conversation["mapping"].items():
+            if node is None:
+                continue
             message = node.get("message") or None
             time = time_or_none(message.get("create_time")) if message else None
             nodes[key] = MessageNode(node.get("parent"), time, message)
@@ -141,7 +145,8 @@ class ChatGPT(TreeImporter):
             return
         if role not in ("user", "assistant"):
             raise InvalidInput(f"its author's role ({printable(str(role))}) is not known")
-        text, kept = make_storable(_text(message["content"], role))
+        files = _attached(metadata) if role == "user" else ()
+        text, kept = make_storable("\n\n".join(filter(None, (_text(message["content"], role), *files))))
         if not text.strip():
             yield IgnoredContent("empty messages")
             return
@@ -173,7 +178,16 @@ def _text(content: dict[str, Any], role: str) -> str:
             kind = printable(str(content.get("content_type")))
             raise InvalidInput(f"its kind of content ({kind}) is not known; report it, if it should be")
     text = "\n\n".join(texts)
-    return _MARKS.sub("", _REFERENCE.sub(_visible, text)) if role == "assistant" else text
+    if role != "assistant":
+        return text
+    return _MARKS.sub("", _REFERENCE.sub(_visible, _SOURCE.sub(_name_of_source, text)))
+
+
+def _attached(metadata: dict[str, Any]) -> Iterator[str]:
+    """Yield the names of attached files; images stand in the text already."""
+    for file in metadata.get("attachments") or ():
+        if file and not str(file.get("mime_type") or file.get("mimeType")).startswith("image/"):
+            yield f"[file: {file['name']}]" if file.get("name") else "[file]"
 
 
 def _part_text(part: Any) -> str:
@@ -181,6 +195,11 @@ def _part_text(part: Any) -> str:
         return part or ""
     kind, text = part.get("content_type"), part.get("text")
     return text if isinstance(text, str) else _POINTERS.get(kind, f"[{kind}]")
+
+
+def _name_of_source(source: re.Match[str]) -> str:
+    space, name = source.groups()
+    return "" if name == "source" or re.fullmatch(r"L\d+(?:-L?\d+)?", name) else space + name
 
 
 def _visible(reference: re.Match[str]) -> str:

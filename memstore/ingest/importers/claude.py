@@ -13,7 +13,6 @@ from typing import Any
 
 from .base import IgnoredContent, Message, make_storable, time_or_none
 from .chatgpt import MessageNode, TreeImporter
-from .files import find_keys
 from .openai import content_text
 
 ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
@@ -28,14 +27,14 @@ class Claude(TreeImporter):
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.95 for a list of conversations with `chat_messages`."""
-        return 0.95 if head.startswith(b"[") and "chat_messages" in find_keys(head) else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a conversation, with its `chat_messages`."""
+        return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}
         before = None
-        for message in conversation["chat_messages"]:
+        for message in filter(None, conversation["chat_messages"]):
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
             nodes.setdefault(key, MessageNode(None if parent == ROOT_ID else parent, time, message))
@@ -58,7 +57,7 @@ class Claude(TreeImporter):
 def _attached(message: dict[str, Any]) -> Iterator[str]:
     """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
-    for file in [*(message.get("attachments") or ()), *(message.get("files") or ())]:
+    for file in filter(None, [*(message.get("attachments") or ()), *(message.get("files") or ())]):
         name, content = file.get("file_name"), file.get("extracted_content")
         head = f"[file: {name}]" if name else "[file]"
         if content:

@@ -5,25 +5,43 @@
 
 A session is a conversation, named by its id and titled by its folder. Its messages are those of the person and of the
 assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
-session that became too long, copies that Claude Code's /branch made, and notices that the programs put into messages
-of the person, such as reminders, output of commands and AGENTS.md. No line ever changes, so a file that grew adds only
-new messages.
+session that became too long, copies that Claude Code's /branch made, prompts that were rewound with what followed
+them, and notices that the programs put into messages of the person, such as reminders, output of commands and
+AGENTS.md. A message that a program wrote in the person's place, such as a scheduled task, is a system message and not
+trusted. No line ever changes, so a file that grew adds only new messages.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
-from .base import IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
-from .files import OpenFile, find_keys
+from memstore.ingest.validation import TRUST, UNTRUSTED
+
+from .base import (
+    DEFAULTS,
+    IgnoredContent,
+    Importer,
+    ImportItem,
+    ImportOptions,
+    Message,
+    digest,
+    make_storable,
+    time_or_none,
+)
+from .files import OpenFile, numbered_values
 from .openai import content_text
 
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
+REWOUND = IgnoredContent("messages that were rewound")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
+_KEYS = ("sessionId", "leafUuid", "messageId")  # every line of Claude Code has one of them
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
     r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
@@ -41,6 +59,10 @@ _EDITOR = re.compile(
 )
 
 
+# A message that a program wrote in the person's place: on a schedule, or of its own accord.
+_PROGRAM = re.compile(r"\s*(?:\[SYSTEM NOTIFICATION\b|<scheduled-task\b|<<autonomous-loop)")
+
+
 class ClaudeCode(Importer):
     """Sessions of Claude Code."""
 
@@ -49,21 +71,37 @@ class ClaudeCode(Importer):
     files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 1 for lines with Claude Code's keys, less where only some of them are there."""
-        keys = find_keys(head) if head.startswith(b"{") else set()
-        if keys.issuperset(("sessionId", "parentUuid", "uuid")):
-            return 1.0
-        return 0.6 if "type" in keys and keys & {"sessionId", "leafUuid", "messageId"} else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a line of a session."""
+        return isinstance(value, dict) and "type" in value and not value.keys().isdisjoint(_KEYS)
+
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._replaced: set[str] = set()  # ids of messages that were rewound
+        self._queued: Counter[tuple[bool, str]] = Counter()  # what was typed meanwhile, by each of two kinds of lines
+
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
+        """Yield what one session holds."""
+        self._queued.clear()
+        self._replaced = _find_replaced(one[1] for one in numbered_values(file, "", "") if isinstance(one, tuple))
+        file.stream.seek(0)
+        yield from super().read_file(file)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Yield the message of a line, or what of it is ignored."""
         role, said, queued = value.get("type"), value.get("message") or {}, value.get("attachment") or {}
-        if queued.get("type") == "queued_command" and queued.get("commandMode", "prompt") == "prompt":
-            role, said = "user", {"content": queued.get("prompt")}  # typed while the assistant worked
+        key = value.get("uuid")
+        if content := _queued_prompt(value, queued):  # typed while the assistant worked; written once or twice
+            kind, text = role == "attachment", json.dumps(content)
+            self._queued[kind, text] += 1
+            count = self._queued[kind, text]
+            role = "user" if count > self._queued[not kind, text] else None
+            key, said = key or f"queued:{digest([text, count])}", {"content": content}
         origin = value.get("origin") or queued.get("origin") or {}
         if value.get("isSidechain"):
             yield SUBAGENTS
+        elif key in self._replaced and role in ROLES:
+            yield REWOUND
         elif value.get("isCompactSummary"):
             yield SUMMARIES
         elif value.get("forkedFrom"):
@@ -77,9 +115,45 @@ class ClaudeCode(Importer):
         ):
             yield NOTICES
         else:
-            messages, said_at = _convert(role, said.get("content"), value["uuid"]), time_or_none(value.get("timestamp"))
+            if key is None:
+                raise KeyError("uuid")
+            messages, said_at = _convert(role, said.get("content"), key), time_or_none(value.get("timestamp"))
             title = value.get("cwd")
             yield from self.records(messages, where, value["sessionId"], said_at, title=title, channel=self.name)
+
+
+def _queued_prompt(line: dict[str, Any], attachment: dict[str, Any]) -> Any:
+    """Return what a person typed while the assistant worked; None for other lines."""
+    if attachment.get("type") == "queued_command" and attachment.get("commandMode", "prompt") == "prompt":
+        return attachment.get("prompt")
+    is_taken = line.get("type") == "queue-operation" and line.get("reason") == "absorbed"
+    return line.get("content") if is_taken else None
+
+
+def _find_replaced(lines: Iterable[Any]) -> set[str]:
+    """Return the ids of prompts that were rewound, another one put in their place, and of what followed them."""
+    replaced: set[str] = set()
+    prompts: dict[tuple[Any, Any], list[str]] = {}  # by session and the message before
+    parents: dict[str, Any] = {}
+    for line in lines:
+        if isinstance(line, dict) and isinstance(key := line.get("uuid"), str):
+            parents[key] = parent = line.get("parentUuid")
+            if _is_prompt(line):
+                prompts.setdefault((str(line.get("sessionId")), str(parent)), []).append(key)
+    first = {key for keys in prompts.values() for key in keys[:-1]}
+    for key in parents:  # a line stands behind its parent
+        if key in first or (isinstance(parents[key], str) and parents[key] in replaced):
+            replaced.add(key)
+    return replaced
+
+
+def _is_prompt(line: dict[str, Any]) -> bool:
+    content = line["message"].get("content") if isinstance(line.get("message"), dict) else None
+    if line.get("type") != "user" or any(line.get(mark) for mark in ("isMeta", "isSidechain", "isCompactSummary")):
+        return False
+    parts = content if isinstance(content, list) else [content]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in parts]
+    return any(isinstance(text, str) and _remove_notices(text).strip() for text in texts)
 
 
 class Codex(Importer):
@@ -90,10 +164,9 @@ class Codex(Importer):
     files = re.compile(r"(?:.*/)?rollout-[^/]*\.jsonl")
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 1 for lines with Codex's keys that begin with those of a session."""
-        is_session = head.startswith(b"{") and b'"session_meta"' in head[:1000]
-        return 1.0 if is_session and find_keys(head).issuperset(("timestamp", "type", "payload")) else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is the line with which a session begins."""
+        return isinstance(value, dict) and value.get("type") == "session_meta" and "payload" in value
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one session holds."""
@@ -131,7 +204,10 @@ class Codex(Importer):
 def _convert(role: str, content: Any, external_id: str) -> Iterator[Message | IgnoredContent]:
     text, ignored = content_text(content)
     yield from ignored
+    is_program = role == "user" and _PROGRAM.match(text) is not None
     text, metadata = make_storable(_remove_notices(text) if role == "user" else text)
+    if is_program:
+        role, metadata = "system", metadata | {TRUST: UNTRUSTED}
     if text.strip():
         yield {"role": role, "content": text.strip(), "external_id": external_id, "metadata": metadata}
     elif not ignored:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -27,6 +28,7 @@ from memstore.text import is_deep, read_json
 T = TypeVar("T")
 
 HEAD_BYTES = 64 * 1024
+SAMPLE = 20  # values by which the format of a file is found
 CHUNK = 256 * 1024
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
 # Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
@@ -40,7 +42,6 @@ NOTHING_IN_ARCHIVES = re.compile(r"(?!)")  # wanted of a zip or a folder: nothin
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
 _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # leftovers of a Mac and of file managers in an archive
-_KEYS = re.compile(rb'"([A-Za-z_0-9]{1,60})"\s*:')
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
 _DECODER = json.JSONDecoder(strict=False)
@@ -96,6 +97,11 @@ def _read_up_to(stream: io.BufferedIOBase, size: int) -> bytes:
     return data
 
 
+def is_single(path: Path) -> bool:
+    """Return whether a path is a file that is no zip."""
+    return path.is_file() and not is_zip(path)
+
+
 def is_zip(path: Path) -> bool:
     """Return whether a file is a zip, whatever it is called."""
     return path.is_file() and read_head(path, 4) in ZIP
@@ -133,13 +139,29 @@ def read_files(
         )
 
 
-def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
-    """Return the first bytes of the first wanted file, without its BOM; b"" without one, or if it is broken."""
+def open_files(path: Path, wanted: re.Pattern[str]) -> Iterator[OpenFile]:
+    """Yield the file, or each file in a zip or folder whose name is wanted, while it is open; none that is broken."""
     with suppress(*READ_ERRORS):
-        for _, _, open_one in _files(path, wanted):
-            with open_one() as stream:
-                return _read_up_to(stream, HEAD_BYTES).removeprefix(BOM).lstrip()
-    return b""
+        for name, where, open_one in _files(path, wanted):
+            with suppress(*READ_ERRORS), open_one() as stream:
+                yield OpenFile(name, where, stream)
+
+
+def read_start(file: OpenFile) -> bytes:
+    """Return the first bytes of an open file, without its BOM and blanks."""
+    return _read_up_to(file.stream, HEAD_BYTES).removeprefix(BOM).lstrip()
+
+
+def first_values(file: OpenFile) -> list[Any]:
+    """Return the first JSON objects and lists of an open file, and go back to its beginning."""
+    values: list[Any] = []
+    with suppress(*READ_ERRORS):
+        is_json = read_start(file)[:1] in (b"{", b"[")
+        file.stream.seek(0)
+        if is_json:
+            values = [one[1] for one in islice(numbered_values(file, "", ""), SAMPLE) if isinstance(one, tuple)]
+        file.stream.seek(0)
+    return [value for value in values if isinstance(value, dict | list)]
 
 
 def list_names(path: Path) -> list[str]:
@@ -185,11 +207,6 @@ def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
 
 
 # --- JSON, line by line or value by value
-
-
-def find_keys(head: bytes) -> set[str]:
-    """Return the keys of all objects in the beginning of a file: inside a text their quotes would be escaped."""
-    return {key.decode() for key in _KEYS.findall(head)}
 
 
 def numbered_lines(readline: Callable[[int], bytes], longest: int) -> Iterator[tuple[int, bytes | None]]:

@@ -1,7 +1,8 @@
 """Gemini in Google's Takeout: "My Activity" of "Gemini Apps" as JSON; the zip, the folder, or the file out of it.
 
-It is a list of single activities, newest first, and knows no conversations. Here they are put in the order of time,
-and a conversation ends where nothing is said for half an hour; it is named by the time of its first prompt.
+It is a list of single activities, newest first. Here they are put in the order of time. A conversation is named by the
+id in the address of its activities; where they have none, it ends where nothing is said for half an hour, and is named
+by the time of its first prompt.
 An activity is a prompt ("Prompted …", "Asked …", "Said …") and mostly the answer, as HTML, which becomes text; both
 have its time. Activities that are no prompts ("Used …", "Gave feedback …") are ignored and counted. A title in another
 language keeps its first word, which nobody can tell from the prompt.
@@ -27,15 +28,15 @@ from .base import (
     make_storable,
     parse_time,
 )
-from .files import find_keys
 
 GAP = timedelta(minutes=30)
 
 _PROMPT = re.compile(
     r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
 )
-_OTHER = re.compile(r"(?:Created|Used|Gave|Added|Selected|Shared|Deleted|Viewed|Changed|Turned|Listened)\b")
-_PRODUCTS = re.compile(rb'"(?:Gemini|Bard)\b|Gemini"')
+_OTHER = re.compile(r"(?:Cleared|Created|Used|Gave|Added|Selected|Shared|Deleted|Viewed|Changed|Turned|Listened)\b")
+_PRODUCT = re.compile(r"\b(?:Gemini|Bard)\b")
+_CONVERSATION = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[^/?#]+)/([\w-]+)")
 
 
 class Gemini(Importer):
@@ -51,28 +52,42 @@ class Gemini(Importer):
         self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.9 for a list of Gemini's activities."""
-        fits = head.startswith(b"[") and {"title", "time"} <= find_keys(head) and _PRODUCTS.search(head)
-        return 0.9 if fits else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is an activity of Gemini's."""
+        return isinstance(value, dict) and {"title", "time"} <= value.keys() and _is_geminis(value)
 
     def read(self) -> Iterator[ImportItem]:
         """Yield the prompts and the answers, the oldest first: they are held until all are read."""
         yield from super().read()
-        conversation, last, same_time = "", None, 0
+        talk, last_of_talk, last, same_time = "", None, None, 0
         for when, where, given in sorted(self._activities, key=lambda activity: activity[0]):
-            if last is None or when - last > GAP:
-                conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
             same_time = same_time + 1 if when == last else 1
             last = when
+            if key := _conversation_id(given):
+                conversation = f"gemini {key}"
+            else:
+                if last_of_talk is None or when - last_of_talk > GAP:
+                    talk = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
+                conversation, last_of_talk = talk, when
             yield from self.records(_messages(given, when, same_time), where, conversation, when, channel=self.name)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Hold an activity until all are read."""
-        if _OTHER.match(value["title"]):
+        if not _is_geminis(value):
+            yield IgnoredContent("activities of other products")
+        elif _OTHER.match(value["title"]):
             yield IgnoredContent("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
+
+
+def _is_geminis(activity: dict[str, Any]) -> bool:
+    return any(_PRODUCT.search(str(name)) for name in (activity.get("header"), *(activity.get("products") or ())))
+
+
+def _conversation_id(activity: dict[str, Any]) -> str | None:
+    found = (_CONVERSATION.match(str(detail.get("url"))) for detail in activity.get("details") or ())
+    return next((url[1] for url in found if url), None)
 
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[Message]:

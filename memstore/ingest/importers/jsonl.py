@@ -14,16 +14,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import Importer, ImportItem, Record, derive_id, parse_time
-from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, find_keys, first_head, numbered_lines, parse_object
-
-SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, is_single, numbered_lines, parse_object
 
 
 class Jsonl(Importer):
@@ -31,17 +31,17 @@ class Jsonl(Importer):
 
     name = "jsonl"
     advice = "get it whole and import it again"
+    files = re.compile(r".*\.(?:jsonl|ndjson)(?:\.gz)?", re.IGNORECASE)
 
     @classmethod
-    def sniff(cls, path: Path) -> float:
-        """Return 0.99 for a head with a message, less if keys are missing, a little for the file's name alone."""
-        head = first_head(path, cls.files)
-        keys = find_keys(head) if head.startswith(b"{") else set()
-        if {"conversation", "role"} <= keys:
-            return 0.99  # so may a session of Claude Code, by arguments of tools
-        if {"role", "content"} <= keys:
-            return 0.5
-        return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
+    def sniff(cls, path: Path) -> bool:
+        """Return whether a file is of this format; in a zip or folder it would be one of many programs' logs."""
+        return is_single(path) and super().sniff(path)
+
+    @staticmethod
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a message with its conversation."""
+        return isinstance(value, dict) and {"conversation", "role"} <= value.keys()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield each line's message, or the reason why it has none; blank lines are skipped."""

@@ -10,6 +10,7 @@ A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`)
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 from memstore.errors import InvalidInput
 
 from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Message, make_storable
-from .files import find_keys, printable
+from .files import printable
 from .openai import convert_message
 
 ROLES = {
@@ -31,6 +32,8 @@ ROLES = {
     "function": "tool",
 }
 
+KINDS = (*ROLES, "chat")
+
 
 class LangChain(Importer):
     """Messages of LangChain."""
@@ -40,27 +43,23 @@ class LangChain(Importer):
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._single = 0  # messages that stand by themselves: together they are one list
+        self._single: Counter[Any] = Counter()  # of each conversation the messages that stand by themselves
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.85 for messages with LangChain's types."""
-        keys = find_keys(head)
-        if head[:1] not in (b"{", b"[") or "type" not in keys:
-            return 0.0
-        marks = any(f'"{kind}"'.encode() in head for kind in ("human", "ai", "HumanMessage", "AIMessage"))
-        return 0.85 if marks and ({"data", "kwargs", "content", "messages"} & keys) else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a message, a list of them, or has some."""
+        found = map(_kind_and_fields, _messages(value) or ())
+        return any(kind in ("human", "ai") and "content" in fields for kind, fields in found)
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield a message, or those of a list."""
-        first, about = 1, value if isinstance(value, dict) else {}
-        messages: Any = value if isinstance(value, list) else about.get("messages")
-        if _kind_and_fields(value)[0] in (*ROLES, "chat"):
-            self._single += 1
-            first, messages = self._single, [value]
-        if not isinstance(messages, list):
+        messages, about = _messages(value), value if isinstance(value, dict) else {}
+        if messages is None:
             raise InvalidInput("it is no message, and holds no list of them")
-        named = about.get("thread_id") or about.get("session_id")
+        named, first = about.get("thread_id") or about.get("session_id"), 1
+        if len(messages) == 1 and "messages" not in about and isinstance(value, dict):
+            self._single[named] += 1
+            first = self._single[named]
         conversation = make_storable(named or self.path.name.split(".")[0] or "langchain")[0]
         for number, given in enumerate(messages, first):
             at = where if len(messages) == 1 else f"{where}, message {number}"
@@ -75,12 +74,25 @@ def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | 
     yield from convert_message(ROLES[kind], fields, key)
 
 
+def _messages(value: Any) -> list[Any] | None:
+    """Return the messages of a value: of a list, of `messages`, of a table's row, or itself."""
+    if isinstance(value, dict):
+        kept = value.get("messages", value.get("message"))
+        if isinstance(kept, dict) and _kind_and_fields(kept)[0] in KINDS:
+            return [kept]
+        if kept is None and _kind_and_fields(value)[0] in KINDS:
+            return [value]
+        value = kept
+    return value if isinstance(value, list) else None
+
+
 def _kind_and_fields(given: Any) -> tuple[str, dict[str, Any]]:
     """Return the kind of a message, such as "human", and its fields, whichever way it was written."""
     if not isinstance(given, dict):
         return "", {}
-    if given.get("kwargs") and given.get("id"):
-        kind, fields = given["id"][-1], given["kwargs"]
+    if given.get("kwargs") and isinstance(path := given.get("id"), list):
+        kind, fields = path[-1:], given["kwargs"]
     else:
-        kind, fields = given.get("type", given.get("role")), given.get("data") or given
-    return str(kind).removesuffix("Chunk").removesuffix("Message").lower(), fields
+        kind, fields = [given.get("type", given.get("role"))], given.get("data") or given
+    name = str(*kind).removesuffix("Chunk").removesuffix("Message").lower()
+    return name, fields if isinstance(fields, dict) else {}

@@ -1,8 +1,9 @@
-"""OpenAI's fine-tuning files, a conversation a line or in a list: {"messages": [{"role", "content", …}], "tools": […]}
+"""Conversations as OpenAI's API has them, a file, a line or in a list: {"messages": [{"role", "content", …}]}
 
-They know no times: all messages have that of the import, and `{"occurred_at": "imported"}` in their metadata. A
-conversation is named by a digest of what it says, a message by its place. Roles, names, calls of tools and system
-messages are kept; an image is "[image]"; definitions of tools are ignored.
+So are fine-tuning files, chats of open-webui, and what many programs write. A message has the time of its `timestamp`,
+`created_at` or `occurred_at`. Where none has one, all have that of the import, and `{"occurred_at": "imported"}` in
+their metadata. A conversation is named by its `id`, else by a digest of what it says, a message by its place. Roles,
+names, calls of tools and system messages are kept; an image is "[image]"; definitions of tools are ignored.
 
 Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
@@ -10,15 +11,17 @@ Other formats have messages, or their content, as OpenAI's API has them: `conver
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from memstore.errors import InvalidInput
 from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable
-from .files import find_keys, printable
+from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable, parse_time
+from .files import ImportProblem, printable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
+TIMES = ("timestamp", "created_at", "occurred_at")  # where a message may have its time
 # Kinds that are no part of what was said, and what a report calls them.
 _IGNORED = {
     "thinking": "thoughts of the model",
@@ -57,6 +60,8 @@ def content_text(content: Any) -> tuple[str, list[IgnoredContent]]:
 
 def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
     for part in content:
+        if part is None:
+            continue
         if isinstance(part, str):
             yield part
         elif (kind := part.get("type")) in _IGNORED:
@@ -94,24 +99,48 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 class OpenAIChats(Importer):
-    """OpenAI's fine-tuning files."""
+    """Conversations as OpenAI's API has them."""
 
     name = "openai"
     advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.8 for objects with the keys of the format."""
-        return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(("messages", "role")) else 0.0
+    def recognizes(value: Any) -> bool:
+        """Return whether a value is a conversation, with messages that have OpenAI's roles."""
+        messages = _chat(value).get("messages")
+        first = messages[0] if isinstance(messages, list) and messages else None
+        return isinstance(first, dict) and first.get("role") in ROLES
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Yield the messages of a conversation."""
-        messages = value["messages"]
-        if value.get("tools"):
+        chat = _chat(value)
+        messages, before = chat["messages"], None
+        if chat.get("tools"):
             yield IgnoredContent("definitions of tools")
-        name = derive_name(messages, "training", self.equal_counts)
+        named = value.get("id") or chat.get("id")
+        name = f"{named}" if named else derive_name(messages, "training", self.equal_counts)
+        title = make_storable(str(value.get("title") or chat.get("title") or ""))[0].strip() or None
         for number, message in enumerate(messages, 1):
-            yield from self.records(_convert(message, f"turn:{number}"), f"{where}, message {number}", name)
+            at = f"{where}, message {number}"
+            for time in self.report_damage(_time(message), at):
+                if isinstance(time, ImportProblem):
+                    yield time
+                else:
+                    said = _convert(message, f"turn:{number}")
+                    yield from self.records(said, at, name, time, before, title=title)
+                    before = time or before
+
+
+def _chat(value: Any) -> dict[str, Any]:
+    """Return the conversation, which open-webui writes inside of `chat`."""
+    chat = value.get("chat", value) if isinstance(value, dict) else None
+    return chat if isinstance(chat, dict) else {}
+
+
+def _time(message: dict[str, Any]) -> Iterator[datetime | None]:
+    """Yield the time of a message, if it has one; raise `InvalidInput` for one that cannot be read."""
+    time = next((message[key] for key in TIMES if message.get(key) is not None), None)
+    yield None if time is None else parse_time(time)
 
 
 def _convert(message: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:

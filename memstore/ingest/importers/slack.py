@@ -1,8 +1,9 @@
 """Slack's export: the zip or its folder, with `channels.json`, `users.json` and a folder a channel, a file a day.
 
 A channel is a conversation, known by its id and shown by its name; an answer in a thread stands where it was said, with
-the thread in its metadata. People are users with their names; with `me`, a name or an id, that one's messages have no
-name and are the user's own. A bot is an assistant. Mentions, channels and links become what a reader sees.
+the thread in its metadata. People are users with their names, also where they post through an app; with `me`, any name
+or an id, that one's messages have no name and are the user's own. A bot is an assistant, with the text of its
+attachments and blocks. Mentions, channels and links become what a reader sees.
 That somebody joined, left or renamed something is ignored and counted, and so are files, but for their names.
 """
 
@@ -45,16 +46,15 @@ class Slack(Importer):
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
         self._people: dict[str, str] = {}  # names by id
+        self._names: dict[str, set[str]] = {}  # all that each is called by, and the id, in lower case
+        self._bots: set[str] = set()
         self._channels: dict[str, tuple[str, str | None]] = {}  # ids and titles by id, and by name of the folder
         self._me: str | None = None
 
     @classmethod
-    def sniff(cls, path: Path) -> float:
-        """Return 0.9 for a zip or folder with channels' days and an index, 0.3 without one."""
-        names = list_names(path)
-        if not any(_DAY.fullmatch(name) for name in names):
-            return 0.0
-        return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
+    def sniff(cls, path: Path) -> bool:
+        """Return whether a zip or folder has the days of channels."""
+        return any(_DAY.fullmatch(name) for name in list_names(path))
 
     def read(self) -> Iterator[ImportItem]:
         """Yield the messages of each channel, in the order of time."""
@@ -70,6 +70,9 @@ class Slack(Importer):
         profile = value.get("profile") or {}
         names = (profile.get("display_name"), profile.get("real_name"), value.get("real_name"), value.get("name"))
         self._people[value["id"]] = next(filter(None, names), value["id"])
+        self._names[value["id"]] = {name.casefold() for name in (value["id"], *filter(None, names))}
+        if value.get("is_bot"):
+            self._bots.add(value["id"])
         yield from ()
 
     def _add_channel(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
@@ -97,16 +100,20 @@ class Slack(Importer):
         if value.get("subtype") not in SPOKEN:
             yield IgnoredContent("notices of channels")
             return
-        text, metadata = make_storable("\n\n".join(one for one in self._texts(value) if one.strip()))
+        author = value.get("user")
+        # With a bot's id and a person's, the person posts through an app.
+        is_bot = value.get("subtype") == "bot_message" or not author or author in self._bots
+        is_bot = is_bot or ("bot_id" in value and author not in self._people)
+        text, metadata = make_storable("\n\n".join(one for one in self._texts(value, is_bot) if one.strip()))
         if not text.strip():
             yield IgnoredContent("empty messages")
             return
         if value.get("thread_ts") not in (None, value["ts"]):
             metadata["thread"] = value["thread_ts"]
-        author = value.get("user")
-        is_bot = not author or value.get("subtype") == "bot_message" or "bot_id" in value
         names = (value.get("username"), (value.get("bot_profile") or {}).get("name"), value.get("bot_id"))
-        name = self._people.get(author, author) if author else next(filter(None, names), None)
+        profile = value.get("user_profile") or {}  # of somebody from another company, who is not in users.json
+        shown = profile.get("display_name") or profile.get("real_name") or author
+        name = self._people.get(author, shown) if author else next(filter(None, names), None)
         message = {
             "role": "assistant" if is_bot else "user",
             "content": text,
@@ -120,8 +127,8 @@ class Slack(Importer):
 
     def _find_person(self, named: str) -> str:
         """Return the id of a name or an id; raise `OptionMissing` where nobody is called that."""
-        for key, name in self._people.items():
-            if named in (key, name):
+        for key, names in self._names.items():
+            if named.casefold() in names:
                 return key
         if not self._people and _ID.fullmatch(named):
             return named
@@ -141,12 +148,37 @@ class Slack(Importer):
         target = target.removeprefix("mailto:")
         return f"{label} ({target})" if label and label != target else target
 
-    def _texts(self, given: dict[str, Any]) -> Iterator[str]:
-        if (given.get("text") or "").strip():
-            yield self._plain(given["text"])
-        else:
-            for attachment in given.get("attachments") or ():
-                yield self._plain(attachment.get("text") or attachment.get("fallback") or "")
+    def _texts(self, given: dict[str, Any], is_bot: bool) -> Iterator[str]:
+        text, attachments = given.get("text") or "", given.get("attachments") or ()
+        if not text.strip() and not attachments:
+            text = _block_text(given.get("blocks") or [])
+        yield self._plain(text)
+        for attachment in attachments:
+            if is_bot or attachment.get("is_share") or not text.strip():  # else the preview of a link
+                yield self._plain(_attachment_text(attachment))
         for file in given.get("files") or ():
             name = file.get("title") or file.get("name")
             yield f"[file: {name}]" if name else "[file]"
+
+
+def _attachment_text(given: dict[str, Any]) -> str:
+    """Return what a reader sees of an attachment: of a bot's message, or of a message that somebody shares."""
+    fields = [f"{field.get('title') or ''}: {field.get('value') or ''}" for field in given.get("fields") or ()]
+    texts = [given.get("pretext"), given.get("title"), given.get("text"), *fields]
+    texts = texts if any(texts) else [_block_text(given.get("blocks") or []) or given.get("fallback")]
+    return "\n".join(filter(None, (given.get("author_name"), *texts)))
+
+
+def _block_text(block: Any) -> str:
+    """Return the text of Slack's blocks: one under the other, what stands in a line together."""
+    if isinstance(block, list):
+        return "\n".join(filter(None, map(_block_text, block)))
+    if not isinstance(block, dict):
+        return block if isinstance(block, str) else ""
+    inner = block.get("elements")
+    if block.get("type") == "rich_text_section" and isinstance(inner, list):
+        return "".join(map(_block_text, inner))
+    if block.get("user_id"):
+        return f"<@{block['user_id']}>"
+    own = _block_text(block.get("text")) or str(block.get("url") or "")
+    return "\n".join(filter(None, (own, _block_text(block.get("fields")), _block_text(inner))))

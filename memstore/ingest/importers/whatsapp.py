@@ -18,37 +18,72 @@ A chat is named after its file, or, where that is `_chat.txt`, after its zip or 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, time
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from memstore.errors import InvalidInput
+from memstore.text import word_set
 
 from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
-from .files import ImportProblem, OpenFile, printable
+from .files import ImportProblem, OpenFile, open_files, printable, read_files, read_start
 
-_MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # invisible marks that turn writing left or right
-_TIME = (
-    r"(?P<date>\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4})\.?,?[\s\u202f](?:klo |um |at )?"
-    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?"
-    r"(?:[\s\u202f]?(?P<half>[AaPp])\.?[\s\u202f]?[Mm]\.?)?"
+_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"  # invisible marks that turn writing left or right
+# Words before the hour or behind it, without points and blanks: halves of a day, and others. None are guessed.
+_HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנה״צ sa öö قظ"), 0)
+_HOURS |= dict.fromkeys(word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחה״צ ch ös بظ"), 12)
+_OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
+_WORD = r"[^\W\d_][^\d:\[\]\n]{0,14}?"
+BUDDHIST = 543  # years by which Thailand's calendar is ahead
+_DATE = rf"(?P<date>\d{{1,4}}(?:[{_MARKS}]*[./-][{_MARKS}]*\s?\d{{1,4}}){{2}})[{_MARKS}]*"
+_CLOCK = (
+    rf"(?P<before>{_WORD})?[\s\u202f]?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?"
+    rf"(?:[\s\u202f]?(?P<behind>{_WORD}))?[{_MARKS}]*"
 )
-_IPHONE = re.compile(rf"[{_MARKS}]*\[{_TIME}\] (?P<rest>.*)", re.DOTALL)
-_ANDROID = re.compile(rf"[{_MARKS}]*{_TIME} [-–] (?P<rest>.*)", re.DOTALL)
-# No quotes: Ann changed the subject from “A: b” to “C: d”.
-_SPOKEN = re.compile(r"(?P<name>[^:“”\"\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
-_OMITTED = re.compile(rf"[{_MARKS}]*(?:<[^<>\n]{{3,40}}>|(?P<kind>[\w -]{{3,30}}) (?:omitted|weggelassen))")
+_TIMES = (rf"{_DATE}\.?[,،]?[\s\u202f]{_CLOCK}", rf"{_CLOCK},? {_DATE}")
+_HEADERS = [
+    re.compile(rf"[{_MARKS}]*{form}(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
+    for time in _TIMES
+    for form in (rf"(?P<iphone>\[){time}\] ", rf"{time} [-–] (?P<iphone>(?!))?")
+]
+_BEGINNING = re.compile(rf"[{_MARKS}]*[\[\d]")
+_SPOKEN = re.compile(r"(?P<name>[^:\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
+_QUOTES = re.compile(r"[“”„«»\"]")
+_OMITTED = re.compile(
+    rf"[{_MARKS}]*(?:<[^<>:\n]{{3,40}}>|(?P<kind>[\w -]{{3,30}}) (?:omitted|weggelassen|omitid[ao]"
+    r"|omess[ao]|ocultad[ao]|absente?|weggelaten))"
+)
 # Looked for where a line begins, or by a fixed word: a long text is not tried again at every character.
 _ATTACHED = re.compile(
-    r"<(?:attached|Anhang): (?P<name>[^<>\n]+)>"
+    rf"<(?:attached|Anhang): (?P<name>[^<>\n]+)>|\u200e<[^<>:\n]{{3,30}}: (?P<marked>[^<>\n]+\.\w{{2,5}})>"
     rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \((?:file attached|Datei angehängt)\)"
+    rf"|(?m:^)[{_MARKS}]*(?P<numbered>[A-Z]{{3}}-\d{{8}}-WA\d{{4}}\.\w{{2,5}}) \([^()\n]{{3,40}}\)"
 )
 _DELETED = re.compile(
     rf"[{_MARKS}]*(?:This message was deleted|You deleted this message"
-    rf"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht)\.?[{_MARKS}]*"
+    r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht"
+    r"|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Has eliminado este mensaje"
+    r"|Mensagem apagada|Ess?ta? mensagem foi apagada|Você apagou esta mensagem|Apagou esta mensagem"
+    r"|Ce message a été supprimé|Vous avez supprimé ce message"
+    rf"|Questo messaggio è stato eliminato|Hai eliminato questo messaggio)\.?[{_MARKS}]*"
 )
-_EDITED = re.compile(rf"<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>[{_MARKS}]*$")
+_EDITED = re.compile(
+    r"(?:\u200e<[^<>:\n]{5,60}>|<(?:This message was edited|Diese Nachricht wurde bearbeitet|Se editó este mensaje"
+    r"|Mensagem editada|Ce message a été modifié|Questo messaggio è stato modificato)\.?>)"
+    rf"[{_MARKS}]*$"
+)
+# An iPhone puts a name before its notices too, and a mark; but what people say may begin with the mark.
+_NOTICE = re.compile(
+    r".*\b(?:end-to-end|Ende-zu-Ende|extremo a extremo|bout en bout|ponta a ponta)\b.*"
+    r"|.{1,80} (?:created (?:this )?group|added you|left|joined using|were added|changed (?:the|this|their|your|to)"
+    r"|turned (?:on|off)|pinned a message|an admin\b|blocked this contact).*"
+    r"|(?:Du|.{1,80}) ha(?:t|st) .* (?:erstellt|hinzugefügt|entfernt|verlassen|geändert|angeheftet)\.?"
+    r"|(?:Missed|Verpasster) .*|(?:Voice|Video) call\b.*|(?:Sprach|Video)anruf\b.*",
+    re.IGNORECASE,
+)
+_LINE_MARKS = re.compile(rf"(?m:^)[{_MARKS}]+|[{_MARKS}]+ *\Z")
 _COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
 
 
@@ -59,11 +94,15 @@ class WhatsApp(Importer):
     advice = "export the chat again, without media"
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
-    @staticmethod
-    def rate_head(head: bytes) -> float:
-        """Return 0.8 for a text whose first lines begin with times and speakers."""
-        lines = head.decode(errors="replace").splitlines()[:20]
-        return 0.8 if any(_header(line) for line in lines) else 0.0
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        """Return whether of a text's first lines any begins with a time, as WhatsApp writes it."""
+        starts = map(read_start, open_files(path, cls.files))
+        return any(_header(line) for start in starts for line in start.decode(errors="replace").splitlines()[:20])
+
+    def read(self) -> Iterator[ImportItem]:
+        """Yield the messages of each chat."""
+        return read_files(self.path, self.files, self.read_file, self.advice)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield the messages of a chat. It is held as a whole: only all of it shows how its dates are written."""
@@ -79,8 +118,8 @@ class WhatsApp(Importer):
                 begun[-1][2].append(line.removesuffix("\r"))
             elif line.strip(f"{_MARKS} \t\r"):
                 lost.append(number)
-        spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
-        speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
+        spoken = [_spoken(header) for _, header, _ in begun]
+        speakers = {_speaker(one): None for one in spoken if one}
         if not begun and not lost:
             yield ImportProblem(file.where, f"the file is empty; {self.advice}")
             return
@@ -95,12 +134,13 @@ class WhatsApp(Importer):
         if self.options.timezone is None:
             raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
         me = next((name for name in speakers if _is_same(name, self.options.me)), None)
-        if me is None:
-            raise self.unknown_me(speakers)
         chat = _chat_name(self.path, file.name)
+        if me is None:
+            self._check_absence(speakers, chat)
+            yield IgnoredContent(f"chats without a message of {printable(str(self.options.me))}")
         for (number, header, more), one in zip(begun, spoken, strict=True):
             where = f"{file.where}, line {number}"
-            if one is None or _is_notice(one):
+            if one is None:
                 yield IgnoredContent("notices of WhatsApp")
             elif _DELETED.fullmatch(one["text"] or ""):
                 yield IgnoredContent("deleted messages")
@@ -111,13 +151,20 @@ class WhatsApp(Importer):
                 text = "\n".join([one["text"] or "", *more])
                 yield self._record(text, _speaker(one), me, shown, where, chat)
 
+    def _check_absence(self, speakers: Collection[str], chat: str) -> None:
+        """Raise unless `me` is somebody else, who may have been silent in this chat."""
+        is_of_two = len(speakers) == 2 and any(chat.endswith(name) for name in speakers)
+        is_misspelt = self.options.me and get_close_matches(self.options.me, speakers, cutoff=0.7)
+        if self.options.me is None or is_of_two or is_misspelt:
+            raise self.unknown_me(speakers)
+
     def _record(
-        self, said: str, speaker: str, me: str, shown: datetime, where: str, chat: str
+        self, said: str, speaker: str, me: str | None, shown: datetime, where: str, chat: str
     ) -> Record | IgnoredContent:
-        text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
-        metadata |= {"edited": True} if _EDITED.search(text) else {}
-        text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
-        text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
+        said, metadata = make_storable(said)
+        text, edits = _EDITED.subn("", said) if _EDITED.search(said, 1) else (said, 0)
+        metadata |= {"edited": True} if edits else {}
+        text = _LINE_MARKS.sub("", _ATTACHED.sub(lambda file: f"[{file[file.lastgroup or 0]}]", text)).strip()
         if omitted := _OMITTED.fullmatch(text):
             text = f"[{omitted['kind'] or 'media'}]"
         if not text.strip():
@@ -136,7 +183,26 @@ def _is_same(name: str, given: str | None) -> bool:
 
 
 def _header(line: str) -> re.Match[str] | None:
-    return _IPHONE.match(line) or _ANDROID.match(line)
+    if not _BEGINNING.match(line):
+        return None
+    header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
+    return header if header and all(word in _HOURS or word in _OTHER_WORDS for word in _words(header)) else None
+
+
+def _words(header: re.Match[str]) -> list[str]:
+    return [re.sub(r"[\s.]", "", header[name] or "").lower().replace('"', "״") for name in ("before", "behind")]
+
+
+def _spoken(header: re.Match[str]) -> re.Match[str] | None:
+    """Return who said what, or None for a notice of WhatsApp's."""
+    spoken = _SPOKEN.fullmatch(header["rest"])
+    if spoken is None or len(_QUOTES.findall(spoken["name"])) % 2:  # Ann changed the subject from “A: b” to “C: d”.
+        return None
+    text = spoken["text"] or ""
+    if not (header["iphone"] and text.startswith("\u200e")) or _DELETED.fullmatch(text):
+        return spoken
+    text = text.lstrip("\u200e")
+    return None if _NOTICE.fullmatch(text) or text.startswith(f"{_speaker(spoken)} ") else spoken
 
 
 def _chat_name(path: Path, file: str) -> str:
@@ -149,17 +215,10 @@ def _speaker(spoken: re.Match[str]) -> str:
     return make_storable(spoken["name"].strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?"
 
 
-def _is_notice(spoken: re.Match[str]) -> bool:
-    """Return whether a line with a name before it is WhatsApp's own: an iPhone marks it."""
-    text = spoken["text"] or ""
-    marked = text.startswith("\u200e") and not (_OMITTED.fullmatch(text) or _ATTACHED.search(text))
-    return marked and not _DELETED.fullmatch(text)
-
-
 def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
     day, hour = _parse_day(header["date"], order), int(header["hour"])
-    if header["half"]:
-        hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
+    for half in _HOURS.keys() & {*_words(header)}:
+        hour = hour % 12 + _HOURS[half]
     try:
         clock = time(hour, int(header["minute"]), int(header["second"] or 0))
     except ValueError:
@@ -186,6 +245,7 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
 
     With points between its numbers the month is not first; where the year is first it has four digits.
     """
+    written = re.sub(f"[{_MARKS}]", "", written)
     if (order == "mdy" and "." in written) or (order == "ymd" and not written[:4].isdigit()):
         return None
     numbers = re.split(r"[./-]\s?", written)
@@ -193,6 +253,7 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
     if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
         return None
     try:
-        return date(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day))
+        thai = BUDDHIST if int(year) > 2400 else 0
+        return date(int(year) + (2000 if len(year) == 2 else -thai), int(month), int(day))
     except ValueError:
         return None
