@@ -181,7 +181,7 @@ def _files(
             if wanted.fullmatch(name):
                 yield name, f"{printable(path.name)}, {printable(name, 120)}", partial(open_file, file)
     elif is_zip(path):
-        with zipfile.ZipFile(path) as archive:
+        with _open_zip(path) as archive:
             for name in sorted(archive.namelist()):
                 if wanted.fullmatch(name) and not _HIDDEN.fullmatch(name):
                     yield name, f"{printable(path.name)}, {printable(name)}", partial(_open_member, archive, name)
@@ -197,6 +197,13 @@ def _files_below(path: Path) -> list[Path]:
         for file in files
         if file.is_file() and not file.is_symlink() and not _HIDDEN.fullmatch(file.relative_to(path).as_posix())
     )
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except NotImplementedError as error:  # of a newer version of the format, or damaged
+        raise zipfile.BadZipFile(str(error)) from error
 
 
 def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
