@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
 from memstore.store.errors import describe_url, translate_errors
@@ -101,6 +102,15 @@ def upgrade(url: str) -> None:
             raise error.orig or error from None
     finally:
         engine.dispose()
+
+
+def vacuum(url: str) -> list[str]:
+    """Write every table of this login in the store's schema anew, without dead rows; return their names."""
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+        tables = [name for (name,) in connection.execute(SQL["own_tables"]).fetchall()]
+        for name in tables:
+            connection.execute(Composable(SQL["vacuum"]).format(table=Identifier(name)))
+    return tables
 
 
 def sql() -> str:
