@@ -49,7 +49,7 @@ test-llama-cpp: .venv/.test .venv-llama/.made  ## the real llama.cpp server with
 test-typescript: .venv/.lint  ## the TypeScript client, and what the docs show of it, against a server of its own; needs node 20 and npm
 	$(BIN)/python tools/openapi.py > clients/typescript/openapi.json
 	sed -n '/^```ts$$/,/^```$$/p' docs/how-to/call-over-rest.md | sed -e '/^```/d' -e 's|"http://127.0.0.1:8377"|process.env.MEMSTORE_URL!|' > clients/typescript/test/how-to.ts
-	echo 'export { context, facts, hits, needed, stored };' >> clients/typescript/test/how-to.ts
+	echo 'export { context, erasure, facts, hits, needed, stored, verified };' >> clients/typescript/test/how-to.ts
 	cd clients/typescript && npm ci --silent && MEMSTORE=$(CURDIR)/$(BIN)/memstore npm test
 
 lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part of `lint`)

@@ -111,6 +111,19 @@ def index() -> None:
 
 
 @command(app)
+def vacuum() -> None:
+    """Write the tables anew, without the bytes that erased rows leave in the files.
+
+    Each table is locked meanwhile, and needs as much room again on the disk. The login must own the tables.
+    """
+    from memstore.store import migrations
+
+    with _url() as url:
+        tables = migrations.vacuum(url)
+    print_result({"tables": tables}, f"{len(tables)} tables were written anew")
+
+
+@command(app)
 def stop() -> None:
     """Stop the embedded Postgres in an orderly way, even if other processes use it."""
     from memstore.store.embedded import embedded_folder, is_embedded, server

@@ -342,6 +342,7 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
     found: Counter[str] = Counter()
     async with database.owner_transaction() as connection:
         tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
+        [(found["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])

@@ -234,6 +234,21 @@ def test_nothing_is_erased_that_nobody_has_said_yes_to(place: str, cli: Run) -> 
     assert holding(place, "alicelisbon2ville")["messages"] == 1
 
 
+def test_a_vacuum_leaves_no_byte_of_what_was_erased_in_the_files_of_tables(cli: Run, folder: Path) -> None:
+    place = f"embedded:{folder}"
+    with memstore.open(place, settings=HASHING) as store:
+        store.user("alice").conversation("lisbon").add_many(said_in("alice", "lisbon"))
+        store.derive()
+        assert store.user("alice").erase().counts["messages"] == 12
+        ended = cli("db", "vacuum", "--json", "-d", place)
+        assert (ended.code, "messages" in ended.json["tables"]) == (0, True)
+        with psycopg.connect(store.url, autocommit=True) as superuser:
+            superuser.execute("checkpoint")
+    files = [file for file in (folder / "data" / "base").rglob("*") if file.is_file()]
+    assert len(files) > 100
+    assert [file for file in files if b"alicelisbon" in file.read_bytes()] == []
+
+
 def test_what_was_erased_is_certified_and_verified(place: str, cli: Run, tmp_path: Path) -> None:
     with memstore.open(place, settings=HASHING) as store:
         message = store.user("alice").conversation("lisbon").messages()[1].id

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.models import Certificate
 from tests.rest import PROBLEM, asking, path, said
 
 PEANUTS = "I'm allergic to peanuts, and I live in Porto."
@@ -90,6 +92,39 @@ async def test_facts_by_hand_and_back(client: httpx.AsyncClient) -> None:
     history = await ok(client, "GET", f"{facts}/{edited['id']}/history")
     retracted = next(one for one in history if one["action"] == "retracted")
     assert (await ok(client, "POST", path("alice", "changes", retracted["id"], "undo")))["undoes"] == retracted["id"]
+
+
+async def test_what_was_said_is_erased_with_a_certificate_that_is_verified(
+    client: httpx.AsyncClient, store: AsyncMemoryStore
+) -> None:
+    said = [
+        {"role": "user", "content": text} for text in ("I live in Porto.", "I am allergic to nuts.", "I have a cat.")
+    ]
+    messages = (await client.post(path("alice", "conversations", "c", "messages"), json={"messages": said})).json()
+    await client.post(path("alice", "conversations", "d", "messages"), json={"messages": said[:1]})
+    await client.post(path("alice", "derive"))
+    facts = (await client.get(path("alice", "facts"))).json()["items"]
+    [nuts] = [fact["id"] for fact in facts if "nuts" in fact["text"]]
+    places = [
+        ("DELETE", path("alice", "messages", messages[2]["id"])),
+        ("POST", path("alice", "facts", nuts, "erase")),
+        ("DELETE", path("alice", "conversations", "c")),
+        ("DELETE", path("alice")),
+    ]
+    for method, place in places:
+        rehearsal = (await client.request(method, place, params={"dry_run": True})).json()
+        answer = await client.request(method, place)
+        certificate = answer.json()
+        assert answer.is_success and rehearsal["id"] is None and rehearsal["counts"] == certificate["counts"]
+        assert Certificate.from_dict(certificate).id is not None
+        kept = path("alice", "erasures", certificate["id"])
+        assert (await client.get(kept)).json() == certificate
+        verified = (await client.post(f"{kept}/verify")).json()
+        assert verified["tables"] > 10 and verified["found"] == {}
+    assert (await client.get(path("alice", "erasures"))).json()[0] == certificate
+    assert (await store.stats(user="alice"))["messages"] == 0
+    assert (await client.delete(path("alice", "messages", str(uuid4())))).status_code == 404
+    assert (await client.delete(path("nobody"))).json()["counts"] == {}
 
 
 async def test_conversations_are_described_and_listed(client: httpx.AsyncClient, store: AsyncMemoryStore) -> None:

@@ -63,7 +63,9 @@ async def test_who_has_no_token_that_holds_is_told_the_same(store: AsyncMemorySt
 async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whether_there_is_one(
     store: AsyncMemoryStore,
 ) -> None:
-    await store.user("bob").conversation("c").add("user", SECRET)
+    message = await store.user("bob").conversation("c").add("user", SECRET)
+    await store.user("bob").conversation("gone").add("user", "Nothing.")
+    certificate = await store.user("bob").conversation("gone").erase()
     fact = await store.user("bob").add_fact("The user lives in Leeds.", type="identity")
     receipt = (await store.user("bob").conversation("c").context("Where?", budget=200)).receipt.id
     token = secret(await store.tokens.create(user="alice"))
@@ -85,6 +87,13 @@ async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whethe
             ("DELETE", ("facts", str(fact.id)), None),
             ("GET", ("receipts", str(receipt)), None),
             ("POST", ("derive",), None),
+            ("DELETE", (), None),
+            ("DELETE", ("conversations", "c"), None),
+            ("DELETE", ("messages", str(message.id)), None),
+            ("POST", ("facts", str(fact.id), "erase"), None),
+            ("GET", ("erasures",), None),
+            ("GET", ("erasures", str(certificate.id)), None),
+            ("POST", ("erasures", str(certificate.id), "verify"), None),
         ):
             answers = [await client.request(method, path(name, *rest), json=body) for name in ("bob", "nobody")]
             problems = [await refused(answer, 404, "not-found") for answer in answers]

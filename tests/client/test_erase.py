@@ -41,6 +41,20 @@ def holding(url: str, *sought: object) -> dict[str, int]:
     return {table: rows for table, rows in every.items() if rows}
 
 
+def catalogued(url: str, *sought: str) -> dict[str, int]:
+    """Give how many rows of each table of every schema, the catalogue with its statistics too, have one of these."""
+    tables = "select oid::regclass::text from pg_class where relkind in ('r', 'm', 'p') order by oid"
+    with psycopg.connect(url, autocommit=True) as superuser:
+        found = {
+            table: superuser.execute(
+                f"select count(*) from {table} t where lower(t::text) ~ %s",
+                ["|".join(word.lower() for word in sought)],
+            ).fetchall()[0][0]
+            for (table,) in superuser.execute(tables).fetchall()
+        }
+    return {table: rows for table, rows in found.items() if rows}
+
+
 def said(name: str, room: str, count: int = 12) -> list[dict[str, Any]]:
     """Give messages that each have a word which is said nowhere else."""
     return [
@@ -81,6 +95,8 @@ async def talked(
             " from messages where user_id = %s",
             [user.id],
         )
+    with psycopg.connect(store.url, autocommit=True) as connection:
+        connection.execute("analyze")
     return user
 
 
@@ -100,7 +116,9 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
     place = alice.conversation("lisbon")
     message = (await place.messages())[number - 1]
     assert set(holding(store.url, *words("alice", "lisbon", number))) >= {"messages", "facts", "invalid_responses"}
+    assert set(catalogued(store.url, *words("alice", "lisbon", number))) >= {"messages", "facts", "invalid_responses"}
     certificate = await alice.erase_message(message)
+    assert catalogued(store.url, *words("alice", "lisbon", number)) == {}
     assert holding(store.url, *words("alice", "lisbon", number), message.id) == {}
     assert certificate.scan.is_clean
     assert certificate.counts["messages"] == 1
@@ -118,7 +136,7 @@ async def test_of_an_erased_conversation_nothing_is_left(store: AsyncMemoryStore
     bob, place = dumped(store.url, "bob"), alice.conversation("lisbon")
     certificate = await place.erase()
     gone = [word for number in range(1, 13) for word in words("alice", "lisbon", number)]
-    assert holding(store.url, *gone, place.id) == {}
+    assert holding(store.url, *gone, place.id) == catalogued(store.url, *gone) == {}
     assert certificate.scan.is_clean
     assert certificate.counts["messages"] == 12
     assert certificate.tombstones == 18  # ids of all, contents of those without an external id
@@ -135,7 +153,7 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
     alice = await talked(store)
     bob, held = dumped(store.url, "bob"), dumped(store.url, "alice")
     certificate = await alice.erase()
-    assert holding(store.url, "alice", alice.id) == {}
+    assert holding(store.url, "alice", alice.id) == catalogued(store.url, "alicelisbon", "alicework") == {}
     assert dumped(store.url, "bob") == bob
     assert certificate.scan.is_clean
     assert certificate.scan.tables >= len([table for table, rows in held.items() if rows])
@@ -261,8 +279,11 @@ async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> Non
             "insert into events (user_id, id, type, body) values (%s, %s, 'x', jsonb_build_object('m', %s::text))",
             [alice.id, ids.uuid7(), message.id],
         )
+        superuser.execute("alter table messages alter column text set statistics 100")
+        superuser.execute("analyze messages")
+        superuser.execute("alter table messages alter column text set statistics 0")
     found = await store.verify_erasure(certificate)
-    assert found.found == {"events": 1}
+    assert found.found == {"events": 1, "pg_stats": 1}
 
 
 async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: AsyncMemoryStore) -> None:

@@ -55,6 +55,18 @@ def test_a_login_with_another_encoding_stores_every_character(filled: str, new_r
         assert store.user("zoë").messages([message.id])[0].text == "日本語 🛫"
 
 
+def test_the_application_verifies_erasures_and_counts_jobs_where_there_is_a_queue(
+    granted: Callable[[str], str], filled: str
+) -> None:
+    with memstore.open(filled, settings=SETTINGS) as owner:
+        owner.jobs()  # makes the queue
+    with memstore.open(granted("app"), settings=SETTINGS) as store:
+        store.user("dora").conversation("c").add("user", "I live in Graz.")
+        certificate = store.user("dora").erase()
+        assert store.verify_erasure(certificate).is_clean
+        assert store.job_counts().waiting == 0
+
+
 def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], filled: str) -> None:
     with psycopg.connect(filled) as superuser:
         before = counts(superuser)

@@ -43,11 +43,15 @@ DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "build"),
     ("vector_indexes", "drop"),
     ("queue", "note_version"),
+    ("queue", "let_read"),
+    ("database", "vacuum"),
     ("roles", "rights"),
     ("roles", "grant"),
 }
 SEARCHES = {  # by the login, of any table: with the names of a table and of its columns, or of files
-    (family, name) for family, name in EVERY if family == "erasure" and name in ("searched", "rows_with", "as_user")
+    (family, name)
+    for family, name in EVERY
+    if family == "erasure" and name in ("searched", "statistics_of_texts", "rows_with", "as_user")
 }
 SPREADING = {  # by the tables' owner on a Citus, whose functions and catalogue are not here
     (family, name) for family, name in EVERY if family == "distribution"
@@ -59,6 +63,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("roles", "capabilities"),
     ("database", "schema_revision"),
     ("database", "schema_exists"),
+    ("database", "own_tables"),
     ("database", "reach_pgvector"),
     ("database", "migration_lock"),
     ("roles", "login_state"),

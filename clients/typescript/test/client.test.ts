@@ -42,6 +42,8 @@ test("the blocks of the how-to page store, recall and ask for a context", async 
   assert.match(JSON.stringify(page.context.messages), /peanuts/);
   assert.ok(page.facts.some((fact) => fact.text === "The user lives in Porto."));
   assert.ok((page.needed ?? 0) > 3);
+  assert.equal(page.erasure.counts?.messages, 1);
+  assert.deepEqual(page.verified.found, {});
 });
 
 test("a name is one part of the path, whatever is in it", async () => {

@@ -339,6 +339,7 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
     found: Counter[str] = Counter()
     with database.owner_transaction() as connection:
         tables = (connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
+        [(found["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])

@@ -25,7 +25,7 @@ from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError, MemstoreError
-from memstore.server.http import conversations, memory, operations
+from memstore.server.http import conversations, erasures, memory, operations
 from memstore.server.http.dependencies import (
     BEARER,
     AuthenticationMiddleware,
@@ -56,6 +56,7 @@ ROUTERS = (
     conversations.messages,
     memory.contexts,
     memory.facts,
+    erasures.erasures,
     operations.derive,
 )
 BACKLOG = 2048

@@ -5,6 +5,7 @@ Deriving for all users and metrics are the operator's. Health needs no token and
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -16,7 +17,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 from starlette.responses import Response
 
 from memstore import telemetry
-from memstore.errors import MemstoreError
+from memstore.errors import DatabaseError, MemstoreError
 from memstore.models import DeriveReport
 from memstore.server.http.dependencies import OPERATOR, USER, StoreDep, UserDep
 from memstore.server.http.errors import ERROR_RESPONSES, database_unavailable
@@ -69,9 +70,10 @@ def collect_metrics() -> None:
 
 @health.get(METRICS, include_in_schema=False, dependencies=OPERATOR)
 async def scrape(store: StoreDep) -> Response:
-    """Return all metrics of this process, and how many jobs and workers there are."""
-    counts = await store.job_counts()
-    for state in ("waiting", "backfilling", "later", "running", "failed"):
-        telemetry.gauge("memstore.jobs", "{job}", getattr(counts, state), {"memstore.job.state": state})
-    telemetry.gauge("memstore.workers", "{worker}", counts.workers)
+    """Return all metrics of this process, and how many jobs and workers there are, where this login may read that."""
+    with suppress(DatabaseError):
+        counts = await store.job_counts()
+        for state in ("waiting", "backfilling", "later", "running", "failed"):
+            telemetry.gauge("memstore.jobs", "{job}", getattr(counts, state), {"memstore.job.state": state})
+        telemetry.gauge("memstore.workers", "{worker}", counts.workers)
     return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)

@@ -52,3 +52,12 @@ SELECT pg_advisory_xact_lock(hashtextextended('memstore:migrate', 0))
 -- What happened, in the transaction in which it did.
 INSERT INTO events (user_id, id, conversation_id, type, body, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(type)s, %(body)s, %(recorded_at)s)
+
+-- own_tables --
+-- The tables of the store's schema that are this login's.
+SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND pg_has_role(tableowner, 'usage')
+ORDER BY tablename
+
+-- vacuum --
+-- Write a table anew without dead rows.
+VACUUM (FULL, ANALYZE) {table}

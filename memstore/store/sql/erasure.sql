@@ -349,18 +349,28 @@ UNION ALL SELECT 'documents', count(*) FROM documents WHERE user_id = %(user_id)
 UNION ALL SELECT 'document_vectors', count(*) FROM document_vectors WHERE user_id = %(user_id)s
 
 -- searched --
--- Every table of the store, with the columns in which an id may stand; those of erasures hold no content.
+-- Every table of the store that this login may read, with the columns in which an id may stand; those of erasures hold
+-- no content.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
 FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_type e ON e.oid = t.typelem
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')
+  AND has_table_privilege(c.oid, 'select')
   AND NOT c.relname = ANY(%(without)s::text[])
   AND (t.typname IN ('text', 'varchar', 'bpchar', 'name', 'json', 'jsonb', 'uuid')
        OR e.typname IN ('text', 'varchar', 'json', 'jsonb', 'uuid'))
 GROUP BY c.relname
 ORDER BY c.relname
+
+-- statistics_of_texts --
+-- Of how many columns that hold what people say the planner has samples: of none, as their target is 0.
+SELECT count(*)
+FROM pg_stats s
+JOIN pg_class c ON c.relname = s.tablename AND c.relnamespace = current_schema()::regnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
+WHERE s.schemaname = current_schema() AND a.attstattarget = 0
 
 -- rows_with --
 -- In how many rows of a table an id stands.

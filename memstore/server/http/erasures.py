@@ -1,0 +1,69 @@
+"""Erasing users, conversations, messages and facts, each with a certificate that can be verified."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Request
+
+from memstore.models import Certificate, ScanResult
+from memstore.server.http.dependencies import (
+    CONVERSATION,
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    USER,
+    ConversationDep,
+    StoreDep,
+    UserDep,
+)
+from memstore.server.http.middleware import disable_timeout
+
+erasures = APIRouter(tags=["erasures"])
+DryRun = Annotated[bool, Query(description="erase nothing, and return what would be removed")]
+
+
+@erasures.delete(USER)
+async def erase_user(user: UserDep, request: Request, dry_run: DryRun = False) -> Certificate:
+    """Erase everything of a user, tokens of this user's too; return the certificate. There is no timeout."""
+    disable_timeout(request.scope)
+    return await user.erase(dry_run=dry_run)
+
+
+@erasures.delete(CONVERSATION)
+async def erase_conversation(conversation: ConversationDep, request: Request, dry_run: DryRun = False) -> Certificate:
+    """Erase a conversation with all that was derived from it; return the certificate. There is no timeout."""
+    disable_timeout(request.scope)
+    return await conversation.erase(dry_run=dry_run)
+
+
+@erasures.delete(f"{USER}/messages/{{message}}")
+async def erase_message(user: UserDep, message: UUID, dry_run: DryRun = False) -> Certificate:
+    """Erase a message with all that was derived from it; return the certificate."""
+    return await user.erase_message(message, dry_run=dry_run)
+
+
+@erasures.post(f"{USER}/facts/{{fact}}/erase")
+async def erase_fact(user: UserDep, fact: UUID, dry_run: DryRun = False) -> Certificate:
+    """Erase a fact, which DELETE only retracts; return the certificate. The messages that say it stay."""
+    return await user.erase_fact(fact, dry_run=dry_run)
+
+
+@erasures.get(f"{USER}/erasures")
+async def list_erasures(
+    user: UserDep, limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = DEFAULT_LIMIT
+) -> list[Certificate]:
+    """Return the certificates of a user, the latest first; they are kept when the user is gone."""
+    return await user.erasures(limit=limit)
+
+
+@erasures.get(f"{USER}/erasures/{{erasure}}")
+async def get_erasure(user: UserDep, erasure: UUID) -> Certificate:
+    """Return a certificate."""
+    return await user.erasure(erasure)
+
+
+@erasures.post(f"{USER}/erasures/{{erasure}}/verify")
+async def verify_erasure(user: UserDep, store: StoreDep, erasure: UUID) -> ScanResult:
+    """Search every table for what was erased; return where it still is."""
+    return await store.verify_erasure(await user.erasure(erasure))
