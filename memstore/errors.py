@@ -65,7 +65,12 @@ class NotFound(InvalidInput):
 
 
 class Conflict(MemstoreError):
-    """The call contradicts what is stored, such as a known external id with other content; nothing was changed."""
+    """The call contradicts what is stored, such as a known external id with other content; nothing was changed.
+
+    `number` is the place of that message in the list, from 1.
+    """
+
+    number: int | None = None
 
 
 class Erased(Conflict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
@@ -52,6 +51,19 @@ def read_json(text: str) -> Any:
 def replace_invalid_chars(text: str) -> str:
     """Return the text with U+FFFD for what Postgres does not hold: NUL and lone surrogates."""
     return INVALID_CHARS.sub(REPLACEMENT, text)
+
+
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+
+
+def replace_escaped_surrogates(body: bytes) -> bytes:
+    """Return a JSON text with U+FFFD for escapes of lone surrogates, which some readers of JSON refuse."""
+    if not _SURROGATE_ESCAPE.search(body):
+        return body
+    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
 
 
 def replace_surrogates(text: str) -> str:
@@ -104,19 +116,31 @@ _FENCED = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 
-# Control tokens of chat templates: ChatML, Llama, Mistral, Gemma, DeepSeek, Qwen. A server that renders a template
-# reads them in what is said as it does in its own frame.
+# Control tokens of chat templates, by their form where it is never that of ordinary text, else by name. A server that
+# renders a template reads them in what is said as it does in its own frame.
 _TOKEN = re.compile(
-    r"<(?=\|[^\s<>|]{1,40}\|>|｜[^\s<>｜]{1,40}｜>|/?s>|</?SYS>>|(?:start|end)_of_\w{1,20}>"
-    r"|(?:bos|eos|pad|unk|mask)>|/?(?:tool_calls?|tool_response|function_calls?|think)>)"
-    r"|\[(?=/?(?:INST|SYS|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID|THINK)\])"
+    r"<(?="
+    r"\|[^\s<>|]{1,40}\|?>|[^\s<>|]{1,40}\|>"  # ChatML, Llama 3 and 4, Phi, Gemma 4, Cohere, GLM, Granite, harmony
+    r"|/?｜|[^\s<>｜]{1,40}｜>"  # DeepSeek, Hunyuan
+    r"|/?s>|</?SYS>>|/?role>|AI>|用户>|seed:\w{1,20}>|/?minimax:\w{1,20}>"  # Llama 2, Ling, MiniCPM, Seed-OSS, MiniMax
+    r"|[A-Z_]{1,30}_TOKEN>|(?:EOT|PRE|SUF|MID|TOOLCALL|AVAILABLE_TOOLS|SPECIAL_\d+|TOKENS_UNUSED_\d+)>"
+    r"|(?:start|end|beginning)_of_\w{1,20}>|(?:start|end)_function_\w{1,20}>|image_soft_token>|escape>"  # Gemma 1 to 3
+    r"|(?:bos|eos|pad|unk|mask|cls|sep|BOS|EOS|PAD|UNK|MASK|CLS|SEP)>"
+    r"|(?:[es]o[ph]|eoa|fim_\w{1,20}|file_sep|repo_name|reponame|unused_?\d+|reserved_\d+|extra_id_\d+)>"
+    r"|/?(?:tools|tool_calls?|tool_response|function_calls?|arg_key|arg_value|think)>)"
+    r"|\[(?="
+    r"\|[^\s\[\]|]{1,40}\|\]"  # EXAONE
+    r"|/?(?:INST|SYS|SYSTEM_PROMPT|MODEL_SETTINGS|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT|ARGS|CALL_ID"
+    r"|THINK|PREFIX|MIDDLE|SUFFIX|IMG|IMG_BREAK|IMG_END|AUDIO|BEGIN_AUDIO|TRANSCRIBE)\]"  # Mistral
+    r"|(?:[gs]?MASK|CLS|SEP|PAD|UNK|BOS|EOS|EOT|UNUSED_TOKEN_\d+|control_\d+|multimodal)\]|e~\[)"  # GLM, InternLM, Kimi
+    r"|\](?=~!?b[\[\]]|![dp]~\[)"  # MiniMax
 )
-_CONTROL = re.compile(r"<(?=[^\s<>]{1,64}>)|\[(?=/?[A-Z_]{3,32}\])")
+_CONTROL = re.compile(rf"{_TOKEN.pattern}|<(?=[^\s<>]{{1,64}}>)|\[(?=/?[A-Z_]{{3,32}}\])")
 
 
-def json_line(fields: Mapping[str, object]) -> str:
+def json_line(value: object) -> str:
     """Return a line of JSON in which control tokens of chat templates ("<|im_end|>") are escaped: servers obey them."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(fields, ensure_ascii=False))
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def escape_control_tokens(text: str) -> str:

@@ -20,6 +20,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from memstore.adapters._sansio import maybe_await
+from memstore.formats.parts import clean_name, indent_further_lines
 from memstore.models import Hit, Json, Message
 from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
@@ -180,8 +181,9 @@ def to_chat(message: Message) -> ChatMessage:
 
 
 def _format_hit(hit: Hit) -> str:
-    who = f"{hit.speaker}: " if hit.speaker and hit.tier == "messages" else ""
-    return f"{hit.occurred_at:%Y-%m-%d} {who}{hit.text}".replace("\n\n", "\n")
+    who = f"{clean_name(hit.speaker)}: " if hit.speaker and hit.tier == "messages" else ""
+    lines = indent_further_lines(hit.text).splitlines()
+    return f"{hit.occurred_at:%Y-%m-%d} {who}" + "\n".join(filter(None, lines))  # an empty line ends an item
 
 
 def _count_tokens(text: str) -> int:

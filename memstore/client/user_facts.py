@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
@@ -24,6 +26,9 @@ from memstore.ingest.validation import (
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, NORMAL, Entity, Fact, FactChange, Importance, Profile
 from memstore.store import facts, messages
 from memstore.store.database import Database
+
+if TYPE_CHECKING:
+    from memstore.derive.facts.manual_edits import NewFact
 
 ANY_STATE = "all"
 
@@ -123,6 +128,13 @@ class AsyncUserFacts:
         async with self._database.user_transaction(self.id) as tx:
             return await facts.facts_said_by(tx, message_ids, limit=limit)
 
+    async def superseded_facts(self, fact: Fact | UUID) -> list[Fact]:
+        """Return the facts that this one superseded, the latest first."""
+        fact_id = to_uuid(fact)
+        async with self._database.user_transaction(self.id) as tx:
+            older = [change.fact_id for change in await facts.superseded_by(tx, fact_id)]
+            return await facts.facts(tx, state="superseded", ids=older) if older else []
+
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.
 
@@ -154,7 +166,7 @@ class AsyncUserFacts:
         self,
         text: str,
         *,
-        type: str,
+        type: str | None = None,
         subject: str = "The user",
         kind: str | None = None,
         attribute: str | None = None,
@@ -170,42 +182,55 @@ class AsyncUserFacts:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
-        Without `attribute` and `value` they are read from the text where the rules find them. Facts with an older value
-        of the same attribute are superseded; contradictions are logged. A fact with the same words is edited to be this
-        one, and is active again.
+        Without `attribute` and `value` they are read from the text where the rules find them, and so is the type;
+        without one it is a `statement`. Facts with an older value of the same attribute are superseded; contradictions
+        are logged. A fact with the same words is edited to be this one, and is active again.
 
         A fact whose `importance` is "pinned" is in every context before all else, an "unimportant" one in none; from
         `expires_at` on it is in none and not recalled. With `quarantined` it waits for `confirm_fact`; a fact with the
         same words is then returned as it is.
         """
         from memstore.derive.facts import manual_edits
-        from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact
+        from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
+        from memstore.derive.facts.rule_extractor import STATEMENT
 
-        valid_from, valid_to = to_utc(valid_from, "valid_from"), to_utc(valid_to, "valid_to")
-        message_ids = to_uuids(sources, "sources")
-        new = NewFact(
-            text,
-            type,
-            subject,
-            kind,
-            attribute,
-            value,
-            language,
-            confidence,
-            valid_from,
-            valid_to,
-            importance,
-            to_utc(expires_at, "expires_at"),
-            message_ids,
-        )
+        columns: dict[str, Any] = {
+            "text": text,
+            "type": STATEMENT if type is None else type,
+            "subject": subject,
+            "kind": kind,
+            "attribute": attribute,
+            "value": value,
+            "language": language,
+            "confidence": confidence,
+            "valid_from": to_utc(valid_from, "valid_from"),
+            "valid_to": to_utc(valid_to, "valid_to"),
+            "importance": importance,
+            "expires_at": to_utc(expires_at, "expires_at"),
+        }
+        new = NewFact(**strip_blanks(columns), sources=to_uuids(sources, "sources"))
         check_fact(new)
         await self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
+        if type is None:
+            new = replace(new, type=await self._read_type(new))
         if quarantined:
             return await manual_edits.propose_fact(self._database, self.name, new)
         return await manual_edits.add_fact(self._database, await self._runtime.load_dependencies(), self.name, new)
+
+    async def _read_type(self, new: NewFact) -> str:
+        """Return the type of the stored fact with these words; else as the rules read it."""
+        from memstore.derive.facts.guidelines import Guidelines
+        from memstore.derive.facts.manual_edits import read_type
+
+        async with self._database.user_transaction(self.id) as tx:
+            stored = await facts.fact(tx, ids.fact_id(self.id, new.subject, new.text))
+            levels = await messages.fact_settings(tx)
+        settings = self._runtime.settings
+        guidelines = Guidelines.of((settings.fact_instructions, settings.fact_types), levels[0][:2])
+        return read_type(new, guidelines) if stored is None else stored.type
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
@@ -213,8 +238,9 @@ class AsyncUserFacts:
         The old fact is superseded, or changed in place if its words stay; `undo` brings it back.
         """
         from memstore.derive.facts import manual_edits
-        from memstore.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact
+        from memstore.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact, strip_blanks
 
+        columns = strip_blanks(columns)
         for name in {"valid_from", "valid_to", "expires_at"} & columns.keys():
             columns[name] = to_utc(columns[name], name)
         if not columns or set(columns) - set(EDITABLE):

@@ -19,6 +19,7 @@ from memstore.context.items import ProfileSource, is_by_rules
 from memstore.context.layout import content_hash
 from memstore.context.outdated import FORMER
 from memstore.derive.facts.normalization import content_words
+from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
     ALWAYS,
     LONGEST_PREVIEW,
@@ -197,7 +198,7 @@ def _in_turn(queues: Mapping[str, Sequence[_Candidate]]) -> Iterator[_Candidate]
 def _text(subject: str, chosen: Sequence[_Candidate]) -> str:
     if not chosen:
         return ""
-    blocks = [f"{subject}:"]
+    blocks = [f"{clean_name(subject)}:"]
     for name, heading in PROFILE_HEADINGS.items():
         if some := [one for one in chosen if one.section == name]:
             blocks += [f"{heading}:", *map(_line, some)]
@@ -205,7 +206,7 @@ def _text(subject: str, chosen: Sequence[_Candidate]) -> str:
 
 
 def _line(one: _Candidate) -> str:
-    return f"- {one.text} ({format_day(one.fact.occurred_at)})"
+    return list_line(one.text, format_day(one.fact.occurred_at))
 
 
 def _decision(one: _Candidate, counter: TokenCounter, reason: Reason | None = None) -> Decision:

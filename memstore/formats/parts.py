@@ -372,11 +372,16 @@ def indent(text: str) -> str:
     return INDENT + f"\n{INDENT}".join(escape_control_tokens(text).strip().splitlines())
 
 
+def list_line(text: str, *details: str) -> str:
+    """Return a text behind a dash, with details in brackets; no line of it can pass for another one."""
+    return f"- {indent_further_lines(text)} ({', '.join(details)})"
+
+
 def fact_line(fact: Hit) -> str:
     """Return a fact with the day on which it was said, its last day unless its text names it, and what followed."""
     last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
-    until = f", until {last_day}" if last_day and last_day not in fact.text else ""
-    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until}){_later(fact)}"
+    until = [f"until {last_day}"] if last_day and last_day not in fact.text else []
+    return f"{list_line(fact.text, format_day(fact.occurred_at), *until)}{_later(fact)}"
 
 
 def hit_line(hit: Hit) -> str:

@@ -24,8 +24,7 @@ from memstore.ingest.importers import (
     printable,
 )
 from memstore.ingest.redaction import Redactor, redactor_for
-from memstore.ingest.validation import TRUST, UNTRUSTED
-from memstore.models import Message
+from memstore.models import TRUST, UNTRUSTED, Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.store.database import Database

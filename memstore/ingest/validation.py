@@ -32,8 +32,6 @@ from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
 from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
-# In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
-TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
 MOST_TAGS = 100
 LARGEST_LIMIT = 1_000_000

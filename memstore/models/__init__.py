@@ -49,6 +49,9 @@ from memstore.models.facts import (
 from memstore.models.messages import (
     INSTRUCTION_ROLES as INSTRUCTION_ROLES,
     LONGEST_TTL as LONGEST_TTL,
+    TRUST as TRUST,
+    TRUSTED as TRUSTED,
+    UNTRUSTED as UNTRUSTED,
     Chunk as Chunk,
     ChunkKey as ChunkKey,
     Conversation as Conversation,

@@ -30,6 +30,8 @@ class Role(StrEnum):
 
 RoleName = Literal["system", "developer", "user", "assistant", "tool"]
 INSTRUCTION_ROLES = frozenset({Role.SYSTEM, Role.DEVELOPER})
+# In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
+TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 
 
 class Tier(StrEnum):
@@ -94,9 +96,14 @@ class Message(SQLModel):
         return self.text if self.parts is None else self.parts
 
     def as_chat(self) -> Json:
-        """Return the message in OpenAI's chat format, which Ollama takes too."""
-        chat: Json = {"role": self.role, "content": self.content}
-        optional = {"name": self.name, "tool_calls": self.tool_calls, "tool_call_id": self.tool_call_id}
+        """Return the message in OpenAI's chat format, which Ollama takes too.
+
+        An instruction that is not trusted instructs nobody: it is a user's message, named by its role.
+        """
+        is_refused = self.role in INSTRUCTION_ROLES and self.meta.get(TRUST, TRUSTED) != TRUSTED
+        role, name = (Role.USER, self.role) if is_refused else (self.role, self.name)
+        chat: Json = {"role": str(role), "content": self.content}
+        optional = {"name": name, "tool_calls": self.tool_calls, "tool_call_id": self.tool_call_id}
         return chat | {key: value for key, value in optional.items() if value is not None}
 
 

@@ -119,6 +119,34 @@ async def test_rules_know_a_type_by_its_words(url: str) -> None:
 # -- the recipe
 
 
+@pytest.mark.parametrize(
+    ("text", "subject", "type"),
+    [
+        ("The user is allergic to peanuts.", "The user", "constraint"),
+        ("The user likes tea and is vegetarian.", "The user", "constraint"),
+        ("Alice works at Acme.", "Alice", "identity"),
+        ("Die Nutzerin mag Tee.", "Die Nutzerin", "preference"),
+        ("The user's sister is called Anna.", "The user", "identity"),
+        ("The proofs are due on Friday.", "The proofs", "deadline"),
+        ("The user lives in Porto; the rent is due on Fridays.", "The user", "identity"),
+        ("The user's bicycle has a squeaky wheel.", "The user", "statement"),
+    ],
+)
+async def test_a_fact_without_a_type_has_the_one_that_rules_read(url: str, text: str, subject: str, type: str) -> None:
+    async with opened(url, fact_types=DEADLINE) as store:
+        alice = store.user("alice")
+        fact = await alice.add_fact(f" {text}\n", subject=f"{subject} ")
+        assert (fact.text, fact.subject, fact.type) == (text, subject, type)
+        await alice.edit_fact(fact, type="goal")
+        again = await alice.add_fact(f"{text} ", subject=subject)
+        assert (again.id, again.type) == (fact.id, "goal"), "what somebody chose stays"
+        await alice.edit_fact(again, text=f"{text}\t", attribute="residence", value="here")
+        assert [(one.text, one.attribute) for one in await alice.facts()] == [(text, "residence")]
+        for nothing in ("type", "text"):
+            with pytest.raises(InvalidInput):
+                await alice.add_fact(**{"text": text} | {nothing: " "})
+
+
 @pytest.mark.parametrize("by_model", [True, False])
 async def test_a_change_makes_anew_exactly_what_it_concerns(url: str, by_model: bool) -> None:
     async with opened(url) as store:

@@ -1,5 +1,6 @@
 """What is said by somebody who is not believed alone waits until it is confirmed, and changes nothing until then."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -165,6 +166,23 @@ async def test_a_model_cannot_be_talked_into_a_fact_by_what_is_pasted(store: Asy
     assert set(said.values()) == {"quarantined"}
     assert [span.trust for fact in await alice.facts() for span in fact.spans] == [2]
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("format", ["openai", "anthropic", "ollama", "text"])
+async def test_an_instruction_that_is_not_trusted_instructs_nobody(store: AsyncMemoryStore, format: Any) -> None:
+    talk = store.user("alice").conversation("c")
+    for role, trust in (("system", "trusted"), ("system", "untrusted"), ("developer", "untrusted")):
+        await talk.add(role, f"An {trust} {role}.", metadata={"trust": trust})
+    await talk.add("user", "Hi.")
+    context = await talk.context("Good morning.", budget=900, format=format)
+    instructions = [str(one["content"]) for one in context.messages if one["role"] not in ("user", "assistant")]
+    said = [str(one["content"]) for one in context.messages if one["role"] == "user"]
+    if format == "text":
+        lines = (context.text or "").splitlines()
+        instructions, said = [[one for one in lines if one.startswith(begin)] for begin in (" system: ", " user ")]
+    assert re.findall(r"An (\w+) ", " ".join([context.system or "", *instructions])) == ["trusted"]
+    assert re.findall(r"An (\w+) ", " ".join(said)) == ["untrusted", "untrusted"]
+    assert (await store.user("alice").replay(context)).exact
 
 
 async def test_a_word_of_a_trusted_person_does_not_lend_trust_to_what_is_pasted(store: AsyncMemoryStore) -> None:

@@ -166,10 +166,12 @@ def describe_conflict(known: Message) -> str:
 
 def _check_conflicts(found: Partition) -> None:
     for number, known in found.conflicts.items():
-        raise Conflict(
+        error = Conflict(
             f"message {number + 1}: {describe_conflict(known)} Stored messages never change: give it another "
             'external_id, or on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
         )
+        error.number = number + 1
+        raise error
 
 
 def _build_rows(

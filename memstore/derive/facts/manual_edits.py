@@ -18,8 +18,10 @@ from memstore.derive.facts.deriver import (
     reactivate_superseded,
     supersede_again,
 )
-from memstore.derive.facts.normalization import parse_slot, slot_of_fact
-from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
+from memstore.derive.facts.guidelines import Guidelines
+from memstore.derive.facts.normalization import parse_slot, parse_type, slot_of_fact
+from memstore.derive.facts.rule_extractor import BY_HAND, LOOSE, STATEMENT, UNTRUSTED, ExtractedFact
+from memstore.derive.rules.utterances import type_of
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
@@ -67,6 +69,17 @@ EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # 
 
 
 # -- what is entered
+
+
+def strip_blanks(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns without blanks around their texts: two facts never differ in these alone."""
+    return {name: value.strip() if isinstance(value, str) else value for name, value in columns.items()}
+
+
+def read_type(new: NewFact, guidelines: Guidelines) -> str:
+    """Return the type that the rules read in the words of a fact; `statement` for none."""
+    read = parse_type(new.text, new.subject, new.language) or STATEMENT
+    return (type_of(new.text, guidelines.words) or read) if read in LOOSE else read
 
 
 def check_fact(new: NewFact) -> None:

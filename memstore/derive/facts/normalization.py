@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.pack import LANGUAGES, language_of
-from memstore.derive.rules.slots import FORMER, Modality, Slot, holds_many
+from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention, holds_many
 from memstore.derive.rules.utterances import Utterance
 from memstore.models import FactColumns, Role
 from memstore.text import word_set
@@ -124,6 +124,7 @@ def plain(word: str) -> str:
 
 # -- slots
 
+CONSTRAINT = "constraint"
 PLACEHOLDER_NAME = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # no slot depends on it
 _CONJUNCTION = re.compile(r"\b(?:and|but|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
@@ -134,10 +135,7 @@ def parse_slot(text: str, subject: str, language: str) -> Slot | None:
 
     Superseding one of several values, or of two joined statements, would end the rest of the sentence with it.
     """
-    language = language if language in LANGUAGES else language_of(text)
-    sentence = _as_spoken(text, subject)
-    utterance = Utterance(sentence, Role.USER, subject, _ANY_TIME)
-    mentions = extract_slots(utterance, language if language in LANGUAGES else "en")
+    sentence, mentions = _read_sentence(text, subject, language)
     if len(mentions) != 1 or (not mentions[0].slot.many and _CONJUNCTION.search(sentence)):
         return None
     return (
@@ -145,6 +143,20 @@ def parse_slot(text: str, subject: str, language: str) -> Slot | None:
         if mentions[0].subject.casefold() in (PLACEHOLDER_NAME.casefold(), subject.casefold())
         else None
     )
+
+
+def parse_type(text: str, subject: str, language: str) -> str | None:
+    """Return the type of the slots that a sentence fills by the rules, a constraint before others; None for no slot."""
+    types = [one.type for one in _read_sentence(text, subject, language)[1]]
+    return CONSTRAINT if CONSTRAINT in types else next(iter(types), None)
+
+
+def _read_sentence(text: str, subject: str, language: str) -> tuple[str, list[SlotMention]]:
+    """Return a sentence as the rules read it, and the slots that it fills."""
+    language = language if language in LANGUAGES else language_of(text)
+    sentence = _as_spoken(text, subject)
+    utterance = Utterance(sentence, Role.USER, subject, _ANY_TIME)
+    return sentence, extract_slots(utterance, language if language in LANGUAGES else "en")
 
 
 def slot_of_fact(fact: FactColumns) -> Slot | None:
@@ -180,7 +192,7 @@ def protects(type: str, attribute: str | None) -> bool:
     A preference does not, such as "eats meat every day".
     """
     root = _root(attribute)
-    return type == "constraint" or (root in _GUARDS and (root, type) != ("diet", "preference"))
+    return type == CONSTRAINT or (root in _GUARDS and (root, type) != ("diet", "preference"))
 
 
 def is_protection(fact: FactColumns) -> bool:

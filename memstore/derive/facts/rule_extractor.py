@@ -37,8 +37,7 @@ from memstore.derive.rules.utterances import (
     type_of,
 )
 from memstore.ingest.redaction import load_detectors
-from memstore.ingest.validation import TRUST, TRUSTED
-from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
+from memstore.models import QUARANTINED, TRUST, TRUSTED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.store.tokenize import terms

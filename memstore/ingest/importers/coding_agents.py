@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from memstore.ingest.validation import TRUST, UNTRUSTED
+from memstore.models import TRUST, UNTRUSTED
 
 from .base import (
     DEFAULTS,

@@ -18,6 +18,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.models.facts import state_of
+from memstore.text import escape_control_tokens
 
 MAX_TEXT = 20_000  # characters: a message may have megabytes
 MAX_EXCERPT = 600  # characters of a message before or after a memory
@@ -28,6 +29,8 @@ HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
 
 UtcTime = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC).replace(microsecond=0))]
+# A client may write the results into its prompt as they are: no text of a person may be read as its frame there.
+ShownText = Annotated[str, AfterValidator(escape_control_tokens)]
 Note = Annotated[str | None, Field(description="What else to know about this answer.")]
 
 
@@ -48,12 +51,12 @@ class Memory(Result):
 
     id: Annotated[str, Field(description="For get_memory; of a fact for update_memory and delete_memory too.")]
     tier: Literal["facts", "messages", "summaries"]
-    text: str
+    text: ShownText
     said_at: UtcTime
-    speaker: str | None = None
+    speaker: ShownText | None = None
     conversation: str | None = None
     type: str | None = None
-    subject: str | None = None
+    subject: ShownText | None = None
     state: str | None = None
     valid_from: UtcTime | None = None
     valid_to: UtcTime | None = None
@@ -78,10 +81,11 @@ class Memories(Result):
 
 
 class SavedMemory(Result):
-    """A fact that was added, changed or deleted, and the id of the one that it replaced."""
+    """A fact that was added, changed or deleted, the id of the one that it replaced, and those that it superseded."""
 
     memory: Memory
     replaced: str | None = None
+    superseded: list[Memory] | None = None
     note: Note = None
 
 

@@ -9,24 +9,26 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import wraps
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.tools import Tool
-from mcp_types import ToolAnnotations
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic.json_schema import GenerateJsonSchema
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BeforeValidator, Field, create_model
 
+from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.errors import InvalidInput
-from memstore.ingest.validation import TRUST, UNTRUSTED
-from memstore.models import QUARANTINED, Fact, Tier
+from memstore.errors import Conflict, Erased, InvalidInput
+from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
+from memstore.models.facts import state_of
 from memstore.server.mcp import results
+from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Tolerant, as_list, short_schema
+from memstore.text import json_line
 
 TIERS = tuple(Tier)
 MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")  # of a context
@@ -40,35 +42,32 @@ def _about(description: str) -> Any:
     return Field(description=description)
 
 
-# Models write times without a zone, and days, whatever the schema says.
-Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
-TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
+TIME = f"Such as {EXAMPLE_TIME}; a day alone is its beginning in UTC."
 Query = Annotated[str, Field(min_length=1, max_length=4000)]
 FactText = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(min_length=4, max_length=300)]
-FactId = Annotated[Id, _about("The id of a fact, as search_memories or list_memories gives it: 'fact:3f2a91c4'.")]
-ValidFrom = Annotated[Time | None, _about(f"Since when it holds, where that is known. {TIME}")]
-ValidTo = Annotated[Time | None, _about(f"Until when it holds, where that is known. {TIME}")]
+FactId = Annotated[Id, _about("The id of a fact: 'fact:3f2a91c4'.")]
+ValidFrom = Annotated[Time | None, _about("Since when it holds, where that is known.")]
+ValidTo = Annotated[Time | None, _about("Until when it holds, where that is known.")]
 FactType = Annotated[str, Field(min_length=1, max_length=40)]
 TYPE = _about(
     "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
     "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
-    "goal, decision, procedure: what the words say. statement: what fits none of these. Or one of the user's own."
+    "goal, decision, procedure: what the words say. statement: what fits none of these. Or one of the user's own. "
+    "Without one it is read from the text."
 )
 SUBJECT = _about("Whom or what it is about, where that is not the user.")
 CONFIDENCE = Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
 
 
-class MessageInput(BaseModel):
-    """A message that is to be remembered."""
+class MessageInput(Tolerant):
+    """A message that is to be remembered. System prompts are no memories: stored, they would instruct later models."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    role: Annotated[Literal["user", "assistant", "tool", "system"], _about("Who said it.")]
+    role: Annotated[Literal["user", "assistant", "tool"], _about("Who said it.")]
     content: Annotated[str, Field(min_length=1, description="What was said, word for word.")]
     name: Annotated[Name | None, _about("The speaker, where several have the same role.")] = None
-    said_at: Annotated[Time | None, _about(f"When it was said, where that is not now. {TIME}")] = None
+    said_at: Annotated[Time | None, _about("When it was said, where that is not now.")] = None
     id: Annotated[Name | None, _about("An id of your own: a message with a known one is not kept twice.")] = None
 
 
@@ -150,18 +149,18 @@ async def search_memories(
     limit: Annotated[int, Field(ge=1, le=50, description="At most so many memories.")] = 10,
     tiers: Annotated[
         list[Literal["facts", "messages", "summaries"]] | None,
-        Field(min_length=1, description="Only of these tiers; of all three by default."),
+        BeforeValidator(as_list),
+        _about("Only of these tiers; of all three by default."),
     ] = None,
     conversation: Annotated[Name | None, _about("Only what comes from this conversation.")] = None,
     since: Annotated[Time | None, _about(f"Only what was said then or later. {TIME}")] = None,
-    until: Annotated[Time | None, _about(f"Only what was said before then. {TIME}")] = None,
+    until: Annotated[Time | None, _about("Only what was said before then.")] = None,
 ) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
     Use it before you answer anything that may depend on what the user has said before: their life, preferences, plans,
     people, earlier work, "as I said". Results are facts (short, lasting), messages (word for word) and summaries. There
-    is always something nearest: judge by the texts whether any answers, as results alone do not mean that something
-    about it is remembered. None at all means that nothing is stored, or nothing that the filters let through.
+    is always something nearest: judge by the texts whether any answers.
     """
     memory = current_memory.get()
     hits = await memory.user.recall(
@@ -191,23 +190,25 @@ async def add_memory(
             "'there' or 'tomorrow': 'The user is allergic to peanuts.'"
         ),
     ],
-    type: Annotated[FactType, TYPE],
+    type: Annotated[FactType | None, TYPE] = None,
     subject: Annotated[Name, SUBJECT] = "The user",
     confidence: Annotated[float, CONFIDENCE] = 0.9,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     sources: Annotated[
-        Sequence[Id], Field(max_length=20, description="The ids of messages that say it, such as 'message:lisbon#12'.")
-    ] = (),
+        list[Id] | None,
+        BeforeValidator(as_list),
+        Field(max_length=20, description="The ids of messages that say it, such as 'message:lisbon#12'."),
+    ] = None,
 ) -> results.SavedMemory:
     """Remember one lasting fact: what the user tells of themselves, decides, prefers or plans, or asks you to remember.
 
     Search first: where something similar is known, use update_memory in its place. One statement a call. Do not store
     passwords, keys or what only matters for this chat. It is searchable at once, unless its user is to confirm it
-    first, as the answer then says; the same words are not stored twice.
+    first, as the answer then says, as it says which older facts it superseded. The same words are not stored twice.
     """
     memory = current_memory.get()
-    messages = [await results.find_message(memory.user, source) for source in sources]
+    messages = [await results.find_message(memory.user, source) for source in sources or ()]
     fact = await memory.user.add_fact(
         text,
         type=type,
@@ -218,13 +219,15 @@ async def add_memory(
         sources=[message.id for _, message in messages],
         quarantined=not memory.is_trusted,
     )
-    return _describe_saved(fact)
+    return await _describe_saved(memory.user, fact)
 
 
-def _describe_saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
+async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
+    superseded = [results.format_fact(older) for older in await user.superseded_facts(fact)]
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
+        superseded=superseded or None,
         note=WAITS if fact.state == QUARANTINED else None,
     )
 
@@ -273,7 +276,7 @@ async def list_memories(
 async def update_memory(
     id: FactId,
     text: Annotated[FactText | None, _about("What the fact is to say now, whole.")] = None,
-    type: Annotated[FactType | None, TYPE] = None,
+    type: Annotated[FactType | None, _about("As of add_memory.")] = None,
     subject: Annotated[Name | None, SUBJECT] = None,
     confidence: Annotated[float | None, CONFIDENCE] = None,
     valid_from: ValidFrom = None,
@@ -291,13 +294,46 @@ async def update_memory(
         raise InvalidInput(f"Nothing would change: give one of {', '.join(columns)}.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
+    if old.state != "active":
+        raise Conflict(await _describe_state(memory.user, old))
     if memory.is_trusted:
-        return _describe_saved(await memory.user.edit_fact(old, **changes), old)
+        await _check_words_are_new(memory.user, old, changes)
+        return await _describe_saved(memory.user, await memory.user.edit_fact(old, **changes), old)
     if text in (None, old.text):
         raise InvalidInput("The user has to confirm a change: give it as another text, such as one with a date.")
     # Confirmed, it supersedes the old one.
     columns = {name: getattr(old, name) for name in columns} | changes
-    return _describe_saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
+    proposed = await memory.user.add_fact(**columns, sources=old.sources, quarantined=True)
+    return await _describe_saved(memory.user, proposed)
+
+
+async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
+    """Return why a fact cannot be updated, and what to do instead."""
+    id = results.shorten(results.FACT, fact.id)
+    if fact.state == QUARANTINED:
+        return f"{id} waits until its user confirms it. Nothing was done."
+    latest = fact
+    while latest.state == "superseded":
+        changes = [one for one in await user.fact_history(latest) if one.fact_id == latest.id and one.other_id]
+        if not changes or changes[-1].other_id is None:
+            break
+        latest = await user.fact(changes[-1].other_id)
+    if latest.state == "active":
+        new_id = results.shorten(results.FACT, latest.id)
+        return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."
+    return f"{id} is {latest.state}, not active. Nothing was done: store what holds now by add_memory."
+
+
+async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping[str, Any]) -> None:
+    """Raise `Conflict` where another fact has the new words."""
+    words = [str(changes.get(name, getattr(old, name))).strip() for name in ("subject", "text")]
+    same = ids.fact_id(user.id, *words)
+    if same != old.id and (known := await user.facts(ids=[same], state=None)):
+        id, same_id = (results.shorten(results.FACT, each) for each in (old.id, same))
+        raise Conflict(
+            f"{same_id} has these words already, and is {state_of(known[0])}. Nothing was done: "
+            f"delete_memory {id}, and add_memory these words, which makes {same_id} active."
+        )
 
 
 async def delete_memory(id: FactId) -> results.SavedMemory:
@@ -351,6 +387,7 @@ async def remember_messages(
     ],
     messages: Annotated[
         list[MessageInput],
+        BeforeValidator(as_list),
         Field(min_length=1, max_length=200, description="What was said since the last call, in order."),
     ],
 ) -> results.StoredMessages:
@@ -365,9 +402,21 @@ async def remember_messages(
     last_seq = 0 if info is None else info.last_seq
     columns = {"said_at": "occurred_at", "id": "external_id"}
     trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be asked to quote its user
-    kept = await target.add_many(
-        [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
-    )
+    try:
+        kept = await target.add_many(
+            [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
+        )
+    except Erased as error:
+        numbers = ", ".join(map(str, error.numbers))
+        raise Conflict(f"Of these messages the user erased {numbers}. Nothing was stored: leave them out.") from None
+    except Conflict as error:
+        if error.number is None:
+            raise
+        id = messages[error.number - 1].id
+        raise Conflict(
+            f"A message with the id {id!r} is stored with other words, and stored messages never change. Nothing was "
+            "stored: give this one another id, or none."
+        ) from None
     stored = len({message.id for message in kept if message.seq > last_seq})
     memory.background.notify_write(memory.user.name)
     return results.StoredMessages(
@@ -379,21 +428,22 @@ async def remember_messages(
     )
 
 
-class _UntitledSchema(GenerateJsonSchema):
-    """A schema without titles, which repeat the names: a model reads it in every conversation."""
+def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hints: Any) -> Tool:
+    """Return a tool of a function, without a schema of its results, which models would read in every conversation."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
+    @wraps(function)
+    async def call(**arguments: Any) -> CallToolResult:
+        result = (await function(**arguments)).model_dump(mode="json")
+        return CallToolResult(content=[TextContent(text=json_line(result))], structured_content=result)
 
-
-def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hints: bool) -> Tool:
-    """Return a tool of a function. Unknown arguments are refused, so that no filter is ignored in silence."""
-    annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
-    tool = Tool.from_function(function, title=title, description=inspect.getdoc(function), annotations=annotations)
-    arguments = tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    tool.parameters = arguments.model_json_schema(by_alias=True, schema_generator=_UntitledSchema)
+    annotations = ToolAnnotations(open_world_hint=False, **hints)
+    description = inspect.getdoc(function)
+    tool = Tool.from_function(
+        call, title=title, description=description, annotations=annotations, structured_output=False
+    )
+    arguments: Any = create_model(function.__name__, __base__=(Arguments, tool.fn_metadata.arg_model))
+    tool.fn_metadata.arg_model = arguments
+    tool.parameters = short_schema(arguments)
     return tool
 
 

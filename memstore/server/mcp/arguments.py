@@ -1,0 +1,142 @@
+"""Arguments of tools as models write them, what is wrong with others in one sentence, and their schema."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import ErrorDetails
+
+from memstore.errors import InvalidInput
+from memstore.models import Json
+
+MOST_PROBLEMS = 3  # in one sentence
+EXAMPLE_TIME = "2026-11-21T09:30:00+01:00"
+_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
+
+
+def as_list(value: Any) -> Any:
+    """Return a list of a value that stands alone."""
+    return value if isinstance(value, list) else [value]
+
+
+def _as_day(value: Any) -> Any:
+    """Return the first day of a year or a month, which would be read as seconds since 1970."""
+    found = _YEAR_OR_MONTH.fullmatch(str(value).strip())
+    return f"{found[0]}{'-01' if found[1] else '-01-01'}" if found else value
+
+
+# Models write times without a zone, days and years, whatever the schema says.
+Time = Annotated[
+    datetime,
+    BeforeValidator(_as_day),
+    AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC)),
+]
+
+
+class Tolerant(BaseModel):
+    """Arguments of which an optional one may be null or empty, and a text a number; unknown ones are refused."""
+
+    model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out(cls, values: Any) -> Any:
+        fields = cls.model_fields
+        if not isinstance(values, dict):
+            return values
+        return {
+            name: value
+            for name, value in values.items()
+            if name not in fields or fields[name].is_required() or not _is_empty(value)
+        }
+
+
+class Arguments(Tolerant):
+    """The arguments of a tool. Raises `InvalidInput` for wrong ones."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _explain(cls, values: Any, validate: Any) -> Self:
+        try:
+            return validate(values)  # type: ignore[no-any-return]
+        except ValidationError as error:
+            schema = cls.model_json_schema()
+            problems = [_describe(each, schema) for each in error.errors(include_url=False, include_context=False)]
+            more = f"; and {len(problems) - MOST_PROBLEMS} more" if len(problems) > MOST_PROBLEMS else ""
+            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:MOST_PROBLEMS])}{more}.") from None
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or value == [] or (isinstance(value, str) and not value.strip())
+
+
+def _describe(problem: ErrorDetails, schema: Json) -> str:
+    path = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "missing":
+        return f"{path} is missing"
+    if problem["type"] == "extra_forbidden":
+        return f"there is no argument {path}"
+    part = schema
+    for step in problem["loc"]:
+        part = _resolve(part, schema)
+        part = part.get("items", {}) if isinstance(step, int) else part.get("properties", {}).get(step, {})
+    return f"{path}={problem['input']!r:.60} is not {_wanted(_resolve(part, schema))}"
+
+
+def _resolve(part: Json, schema: Json) -> Json:
+    """Return the schema of a value that is given: not of null, and not a reference."""
+    part = _without_null(part)
+    if "$ref" in part:
+        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
+    return part
+
+
+def _wanted(part: Json) -> str:
+    if "enum" in part:
+        return f"one of {', '.join(part['enum'])}"
+    if part.get("format") == "date-time":
+        return f"a time such as {EXAMPLE_TIME}"
+    names = {"integer": "a whole number", "number": "a number", "array": "a list", "object": "an object"}
+    name = names.get(str(part.get("type")), "a text")
+    least = part.get("minimum", part.get("minItems", part.get("minLength")))
+    most = part.get("maximum", part.get("maxItems", part.get("maxLength")))
+    unit = {"a list": " items", "a text": " characters"}.get(name, "")
+    if most is None:
+        return name
+    between = "from" if not unit else "of"
+    return f"{name} {between} {least or 0:,} to {most:,}{unit}"
+
+
+class _UntitledSchema(GenerateJsonSchema):
+    """A schema without titles, which repeat the names: a model reads it in every conversation."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def short_schema(arguments: type[BaseModel]) -> Json:
+    """Return the schema of arguments as a model needs it: without titles, nulls and least lengths of texts."""
+    schema = arguments.model_json_schema(schema_generator=_UntitledSchema)
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part.pop("title", None)
+        part.pop("description", None)
+        part["properties"] = {name: _shorten(each) for name, each in part["properties"].items()}
+    return schema
+
+
+def _shorten(part: Json) -> Json:
+    part = _without_null(part)
+    dropped = {"minLength"} | ({"default"} if part.get("default") is None else set())
+    return {key: _shorten(value) if key == "items" else value for key, value in part.items() if key not in dropped}
+
+
+def _without_null(part: Json) -> Json:
+    if "anyOf" not in part:
+        return part
+    others = {key: value for key, value in part.items() if key != "anyOf"}
+    kind: Json = next(each for each in part["anyOf"] if each.get("type") != "null")
+    return kind | others
