@@ -219,10 +219,13 @@ def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] 
 
 
 def file_path() -> Path | None:
-    """Return the path of the settings file, existing or not; None if `MEMSTORE_CONFIG` is empty."""
+    """Return the path of the settings file, existing or not; None if `MEMSTORE_CONFIG` is empty, or without a home."""
     config = os.environ.get(CONFIG)
     if config is None:
-        return user_config_path("memstore", appauthor=False) / "memstore.toml"
+        try:
+            return user_config_path("memstore", appauthor=False) / "memstore.toml"
+        except RuntimeError:  # neither HOME nor an entry in passwd
+            return None
     return Path(config).expanduser() if config.strip() else None
 
 
@@ -232,7 +235,8 @@ def read_file() -> dict[str, Any]:
     A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
     """
     file = file_path()
-    if file is None or (CONFIG not in os.environ and not file.exists()):
+    # Path.exists raises where the home is closed to this account, as root's is to a service that inherited HOME.
+    if file is None or (CONFIG not in os.environ and not os.path.exists(file)):  # noqa: PTH110
         return {}
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))

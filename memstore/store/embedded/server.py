@@ -11,6 +11,7 @@ leaving; `stop` does so at once. A forked child that uses its parent's handle is
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -19,10 +20,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memstore.errors import EmbeddedError
+from memstore.store.embedded.data_directory import DATABASE
 from memstore.store.embedded.folder import ELSEWHERE, EXCLUSIVE, SHARED, Account, FolderLock
-from memstore.store.embedded.postmaster import DATABASE, ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
+from memstore.store.embedded.postmaster import ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
 
 SUPPORTED = sys.platform != "win32"
+DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
 HARMLESS = {".DS_Store", "lost+found"}  # what systems put into a new folder or disk
 
 
@@ -151,7 +154,9 @@ def _explain_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"{error.strerror or error} ({error.filename or folder})"
+        advice = (
+            "Free the disk" if error.errno in DISK_FULL else "Choose a folder that is yours to write, on a local disk"
+        )
         raise EmbeddedError(
-            f"The embedded Postgres of {folder} cannot be used: {reason}. Free the disk, or choose a folder that is "
-            f"yours to write. {ELSEWHERE}"
+            f"The embedded Postgres of {folder} cannot be used: {reason}. {advice}. {ELSEWHERE}"
         ) from error
