@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
@@ -24,7 +25,7 @@ from memstore.providers.tiktoken import estimate
 from memstore.text import INVALID_CHARS, replace_invalid_chars
 
 META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
-CALL, RESULT = "function_call", "function_call_output"
+CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
 Callback = Callable[[list[Json], list[Json]], Coroutine[Any, Any, list[Json]]]
 
 
@@ -55,14 +56,16 @@ class MemstoreSession:
     async def add_items(self, items: list[Any]) -> None:
         """Add items: all or none, in order."""
         if items:
-            await maybe_await(self.conversation.add_many, [to_message(item) for item in items])
+            await maybe_await(self.conversation.add_many, [*to_messages(items)])
 
     async def pop_item(self) -> Any | None:
         """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
         while newest := await maybe_await(self.conversation.get_recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             if certificate.counts.get("messages"):  # else somebody else has popped it
-                return to_items(newest[0])[-1]
+                *others, last = to_items(newest[0])
+                await self.add_items(others)
+                return last
         return None
 
     async def clear_session(self) -> None:
@@ -83,7 +86,7 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
     """
 
     async def callback(history: list[Json], new_input: list[Json]) -> list[Json]:
-        messages = [to_message(item) for item in new_input]
+        messages = [*to_messages(new_input)]
         questions = (_text(message) for message in reversed(messages) if message["role"] == "user")
         question = next(filter(None, questions), None)
         if question is None:
@@ -95,9 +98,25 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
             budget=budget,
             **(options | {"reserve": reserve, "format": "openai"}),
         )
-        return [*(item for chat in context.messages[:-1] for item in _items(chat)), *new_input]
+        chats = context.messages
+        del chats[max(place for place, chat in enumerate(chats) if chat["role"] == "user")]  # new input asks it
+        items = chain.from_iterable(map(_items, chats))
+        history[:] = [item for item in items if item.get("content") != ""]  # the runner stores what is not in here
+        return [*history, *new_input]
 
     return callback
+
+
+def to_messages(items: Iterable[Json]) -> Iterator[Json]:
+    """Yield items as messages: the calls of one answer together, as chat APIs have them, other items one by one."""
+    for is_work, group in groupby(items, key=lambda item: item.get("type") in (CALL, REASONING)):
+        run = [*group]
+        messages = [to_message(item) for item in run]
+        calls = [call for message in messages for call in message.get("tool_calls", ())]
+        if is_work and len(run) > 1 and len(calls) == sum(item["type"] == CALL for item in run) > 0:
+            kept = {META_KEY: {"item": run if _is_storable(run) else json.dumps(run)}}
+            messages = [{"role": "assistant", "content": None, "tool_calls": calls, "metadata": kept}]
+        yield from messages
 
 
 def to_message(item: Json) -> Json:
@@ -113,11 +132,11 @@ def to_message(item: Json) -> Json:
 
 
 def to_items(message: Message) -> list[Json]:
-    """Return a stored message as items: one, but for messages with several calls that no session has stored."""
+    """Return a stored message as items: one, or the calls of an answer with their reasoning."""
     kept = message.meta.get(META_KEY, {})
     if "item" in kept:
-        item = kept["item"]
-        return [json.loads(item) if isinstance(item, str) else item]
+        item = json.loads(kept["item"]) if isinstance(kept["item"], str) else kept["item"]
+        return item if isinstance(item, list) else [item]
     chat = {"role": message.role, "content": message.content}
     calls = {"tool_calls": message.tool_calls, "tool_call_id": message.tool_call_id}
     first, *others = _items(chat | calls)
@@ -135,7 +154,7 @@ def _opaque(item: Json, made: Json | None) -> Json:
     return plain | {"metadata": {META_KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
 
 
-def _is_storable(item: Json) -> bool:
+def _is_storable(item: Json | list[Json]) -> bool:
     text = json.dumps(item, ensure_ascii=False)
     return "\\u0000" not in text and not INVALID_CHARS.search(text)
 

@@ -65,6 +65,8 @@ ITEMS: list[dict[str, Any]] = [
     {"role": "user", "content": [{"type": "input_text", "text": "Look:"}, {"type": "input_image", "image_url": "a"}]},
     {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Thinking."}]},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "fare", "arguments": '{"to": "Ischia"}'},
+    {"type": "reasoning", "id": "rs_2", "summary": [{"type": "summary_text", "text": "And \x00 back."}]},
+    {"type": "function_call", "call_id": "c2", "name": "fare", "arguments": "{}", "status": "completed"},
     {"type": "function_call_output", "call_id": "c1", "output": "9 euros \x00 or so"},
     {"type": "function_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "9"}], "status": None},
     {"type": "computer_call_output", "call_id": "c3", "output": {"type": "computer_screenshot"}},
@@ -89,9 +91,9 @@ async def test_a_session_gives_back_exactly_what_was_put_in(store: MemoryStore) 
     await session.add_items(ITEMS)
     assert await session.get_items() == ITEMS
     assert await session.get_items(3) == ITEMS[-3:]
-    said = [one.text for one in session.conversation.messages()]
-    assert said[0] == PEANUTS
-    assert said[7] == "It is 9 euros."  # found and derived as what it says
+    messages = session.conversation.messages()
+    assert {PEANUTS, "It is 9 euros."} <= {one.text for one in messages}  # found and derived as what they say
+    assert [[call["id"] for call in one.tool_calls] for one in messages if one.tool_calls] == [["c1", "c2"]]
     for item in reversed(ITEMS):
         assert await session.pop_item() == item
     assert await session.pop_item() is None
@@ -114,16 +116,22 @@ async def test_a_model_is_shown_what_is_remembered_in_its_budget(async_store: As
     await alice.conversation("before").add("user", PEANUTS)
     session = MemstoreSession("now", alice)
     await session.add_items([{"role": "user", "content": f"On day {n} the tram goes uphill."} for n in range(60)])
-    await session.add_items([ITEMS[3], {"type": "function_call_output", "call_id": "c1", "output": "9 euros"}])
+    outputs = [{"type": "function_call_output", "call_id": call, "output": "9 euros"} for call in ("c1", "c2")]
+    await session.add_items([*ITEMS[2:6], *outputs])
     await async_store.derive()
-    new = [{"role": "user", "content": "What about peanuts?"}]
+    new = [{"role": "user", "content": "May I eat peanuts?"}]
     shown = await memory_callback(session, budget=300)(await session.get_items(), new)
     assert shown[-1] is new[0]
     assert any("allergic to peanuts" in str(item.get("content")) for item in shown[:-1])
-    assert [item["type"] for item in shown if "type" in item] == ["function_call", "function_call_output"]
+    assert [item["type"] for item in shown if "type" in item] == ["function_call"] * 2 + ["function_call_output"] * 2
+    assert all(item["content"] for item in shown if "role" in item)
     assert estimate([item for item in shown if "role" in item]) <= 300  # calls are told otherwise
     output = [{"type": "function_call_output", "call_id": "c1", "output": "9"}]
     assert await memory_callback(session, budget=300)(new, output) == new + output
+    await session.add_items([*new, ITEMS[3], *output])  # a run that was stopped here
+    shown = await memory_callback(session, budget=300)(await session.get_items(), new)
+    assert [item.get("type") for item in shown[-3:]] == ["function_call", "function_call_output", None]
+    assert shown.count(new[0]) == 1
     with pytest.raises(BudgetTooSmall):
         await memory_callback(session, budget=300)([], [{"role": "user", "content": "word " * 500}])
 
