@@ -175,7 +175,11 @@ class Transaction:
     async def run_together(
         self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
     ) -> None:
-        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there."""
+        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there.
+
+        COMMIT is a statement of its own: in a pipeline `connection.commit()` waits for the answer without sending what
+        the socket did not take at once, and `pipeline.sync()` too. Leaving the pipeline sends it.
+        """
         async with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
@@ -183,8 +187,8 @@ class Transaction:
                 elif rows:
                     await self._insert(statement, rows)
             if commit:
-                await self.connection.commit()
-                self._has_ended = True
+                await cursor.execute(SQL["commit"])
+        self._has_ended = commit
 
     async def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -23,6 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import memstore
 from memstore import ids
+from memstore._compat import with_timeout
 from memstore.providers import Vectors
 from memstore.store.embedded import server
 from memstore.store.embedded.folder import attempts
@@ -227,6 +229,30 @@ def test_a_connection_that_is_cut_at_the_commit_is_told_and_a_repetition_stores_
         assert proxy.cuts == 3
         assert store.backfills.verify() == []
         assert [one.seq for one in trip.messages()] == list(range(1, 9))
+
+
+# More than a socket takes at once: psycopg's `commit()` in a pipeline waits for its answer before all of it was sent.
+LARGE_WRITES: dict[str, Callable[[Any], Any]] = {
+    "message": lambda talk: talk.add("user", "word " * 780_000),
+    "batch": lambda talk: talk.add_many([{"role": "user", "content": f"{n} ".ljust(80_000, "-")} for n in range(100)]),
+    "receipt": lambda talk: talk.context("What now?", budget=1_000_000, system="Be brief. " * 300_000),
+}
+
+
+@pytest.mark.parametrize("write", LARGE_WRITES.values(), ids=LARGE_WRITES)
+def test_a_large_write_is_sent_whole(url: str, write: Callable[[Any], Any]) -> None:
+    async def asynchronous() -> None:
+        async with await memstore.open_async(url, settings=HASHING) as store:
+            talk = store.user("alice").conversation("lisbon")
+            await talk.add("user", "Let us plan the trip.")
+            await write(talk)
+
+    def blocking() -> None:
+        with memstore.open(url, settings=HASHING) as store:
+            write(store.user("alice").conversation("lisbon"))
+
+    with_timeout(30, lambda: asyncio.run(asynchronous()))
+    with_timeout(30, blocking)
 
 
 def test_a_server_that_vanishes_without_a_word_is_noticed_in_a_minute(url: str) -> None:

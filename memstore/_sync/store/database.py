@@ -176,7 +176,11 @@ class Transaction:
     def run_together(
         self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
     ) -> None:
-        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there."""
+        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there.
+
+        COMMIT is a statement of its own: in a pipeline `connection.commit()` waits for the answer without sending what
+        the socket did not take at once, and `pipeline.sync()` too. Leaving the pipeline sends it.
+        """
         with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
@@ -184,8 +188,8 @@ class Transaction:
                 elif rows:
                     self._insert(statement, rows)
             if commit:
-                self.connection.commit()
-                self._has_ended = True
+                cursor.execute(SQL["commit"])
+        self._has_ended = commit
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
