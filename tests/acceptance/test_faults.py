@@ -279,6 +279,57 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
         assert len(trip.messages()) == 4
 
 
+# A program that ends without closing its store.
+UNCLOSED = """
+import asyncio, sys, threading, memstore
+
+url, kind, when = sys.argv[1:]
+options = {"embedder": "hashing:256"}
+
+async def fail():
+    raise KeyError("mislaid")
+
+async def main():
+    talk = (await memstore.open_async(url, settings=options)).user("alice").conversation("lisbon")
+    if when == "in a group":
+        async with asyncio.TaskGroup() as tasks:
+            for work in [*(talk.messages() for _ in range(9)), fail()]:
+                tasks.create_task(work)
+    if when == "after a call":
+        await talk.messages()
+    sys.exit("mislaid") if when == "on exit" else await fail()
+
+def blocking():
+    global talk
+    talk = memstore.open(url, settings=options).user("alice").conversation("lisbon")
+    if when == "in a group":
+        for _ in range(9):
+            threading.Thread(target=talk.messages).start()
+    raise KeyError("mislaid")
+
+asyncio.run(main()) if kind == "async" else blocking()
+"""
+ENDS = {
+    "async": ("at once", "after a call", "in a group", "on exit"),
+    "blocking": ("at once", "in a group"),
+}
+
+
+def test_a_program_that_does_not_close_its_store_ends_and_shows_why(url: str, folder: Path) -> None:
+    """A worker of psycopg's pool that is connecting takes the end of its event loop for a failed connection."""
+    cases = [(url, kind, when) for kind, ends in ENDS.items() for when in ends]
+    cases.append((f"embedded:{folder}", "async", "at once"))
+    command = [sys.executable, "-c", UNCLOSED]
+    programs = [subprocess.Popen([*command, *case], stderr=subprocess.PIPE, text=True) for case in cases]
+    try:
+        for case, program in zip(cases, programs, strict=True):
+            assert "mislaid" in program.communicate(timeout=60)[1], case
+            assert program.returncode == 1
+    finally:
+        for program in programs:
+            program.kill()
+
+
 def cut(holder: psycopg.Connection[Any]) -> None:
     """Wait until somebody waits for a lock of `holder`, and cut the connection."""
     statement = """
