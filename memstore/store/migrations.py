@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
@@ -40,7 +41,7 @@ class Status:
 
 def status(url: str) -> Status:
     """Return the state of a database's tables. Raises `DatabaseError` where the server is too old for them."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         if connection.info.server_version < SERVER_VERSION:
             raise DatabaseError(
                 f"{describe_url(url)} is PostgreSQL {connection.info.server_version // 10000}; memstore needs 15 or "
@@ -82,7 +83,7 @@ def upgrade(url: str) -> None:
     # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=10, prepare_threshold=None),
+        creator=lambda: psycopg.connect(**options_of(url), prepare_threshold=None),
         poolclass=pool.NullPool,
     )
     try:

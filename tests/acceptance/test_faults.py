@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -277,6 +278,40 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
                 trip.messages()
         assert [one.seq for one in slow.result(timeout=30)] == [1, 2, 3, 4]
         assert len(trip.messages()) == 4
+
+
+def test_a_statement_that_is_never_answered_ends(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.connections.SECONDS_OF_SILENCE", 0.5)
+
+    async def asynchronous() -> None:
+        async with await memstore.open_async(url, settings=HASHING) as store:
+            await store.user("alice").conversation("lisbon").add("user", "We sail on Sunday.")
+
+    with memstore.open(url, settings=HASHING) as store, psycopg.connect(url) as holder:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 1))
+        holder.execute("SELECT FROM conversations FOR UPDATE")
+        for write in (lambda: trip.add("user", "We sail on Sunday."), lambda: asyncio.run(asynchronous())):
+            with pytest.raises(memstore.DatabaseUnreachable, match=r"no answer .* nothing of this call was stored"):
+                with_timeout(30, write)
+        holder.rollback()
+        assert [one.seq for one in trip.add_many(said("lisbon", 2, start=1))] == [2, 3]
+
+
+def test_a_process_that_is_suspended_in_a_transaction_keeps_no_locks(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        user = store.user("alice").id
+        told = pytest.raises(
+            memstore.DatabaseUnreachable, match=r"asked for nothing .* Nothing of this call was stored"
+        )
+        with told, store._database.user_transaction(user) as tx:
+            assert tx.column("SHOW idle_in_transaction_session_timeout") == ["10min"]
+            tx.run("SET LOCAL idle_in_transaction_session_timeout = 50")
+            time.sleep(0.5)
+            tx.column("SELECT 1")
+        with store._database.user_transaction(user) as tx:
+            assert tx.column("SHOW idle_in_transaction_session_timeout") == ["10min"]
 
 
 # A program that ends without closing its store.
