@@ -84,9 +84,28 @@ def with_timeout(seconds: float, call: Callable[[], T]) -> T:
     return done.result(seconds)
 
 
+_ENDING: set[asyncio.Task[None]] = set()  # a loop itself has weak references only
+
+
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:
-    """Do nothing, as an event loop ends its own tasks; return a function that does nothing either."""
-    return lambda: None
+    """Have a coroutine function called when the event loop ends its tasks; return what cancels this.
+
+    A loop cancels each task once and then waits for all. A worker of psycopg's pool that is connecting takes that for
+    a failure of the connection and goes on: only closing the pool ends it.
+    """
+    is_closed = asyncio.Event()
+
+    async def end() -> None:
+        try:
+            await is_closed.wait()
+        except asyncio.CancelledError:
+            await close()
+            raise
+
+    task = asyncio.create_task(end(), name="memstore-end-of-loop")
+    _ENDING.add(task)
+    task.add_done_callback(_ENDING.discard)
+    return is_closed.set
 
 
 def at_exit(close: Callable[[], object]) -> Callable[[], None]:

@@ -40,6 +40,7 @@ from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, M
 from memstore.models import CallProgress, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.store import backfills, llm_usage, messages, queue, watermarks
+from memstore.store.connections import options_of
 from memstore.store.database import Database
 from memstore.store.rows import LaggingWork
 from memstore.store.watermarks import ConversationKey
@@ -147,7 +148,7 @@ class Worker:
                     self._running.result()
 
     def _app(self) -> App:
-        kwargs = {"application_name": "memstore worker", "prepare_threshold": None}
+        kwargs = options_of(self._database.url) | {"application_name": "memstore worker", "prepare_threshold": None}
         connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=CONNECTIONS)
         app = App(connector=connector)
         attempts = self._settings.worker_attempts

@@ -17,6 +17,7 @@ from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.store import migrations
+from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
@@ -42,7 +43,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     Nobody can write meanwhile. `progress(table)` is called before each. Raises `DatabaseError` where there is no Citus,
     or no newest schema.
     """
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         connection.execute(DATABASE_SQL["migration_lock"])
         tables = _check(connection, url)
         if tables:
@@ -53,7 +54,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 
 def is_distributed(url: str) -> bool:
     """Return whether memstore's tables were distributed."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         return ROOT_TABLE in (_distributed(connection) or ())
 
 

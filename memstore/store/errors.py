@@ -18,6 +18,10 @@ NAME = re.compile(r"[\w./-]{1,60}")
 UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')  # as libpq words it
 
 
+class NoAnswer(psycopg.OperationalError):
+    """The server was silent for so long that the connection was closed."""
+
+
 class ConcurrentUpdate(Exception):
     """Another worker changed the row first; the result of this one is dropped."""
 
@@ -68,6 +72,16 @@ def translate(error: Exception, url: str) -> DatabaseError:
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if isinstance(error, PoolClosed):
         return DatabaseError("This store is closed; open it again.")
+    if isinstance(error, NoAnswer):
+        return DatabaseUnreachable(
+            f"{place} gave {reason} to a statement, which may wait for somebody's lock (pg_stat_activity shows whose). "
+            "Its connection was closed and nothing of this call was stored, unless it was just committing: repeat it."
+        )
+    if isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+        return DatabaseUnreachable(
+            f"{place} ended a transaction in which this process had asked for nothing for minutes, as one does that "
+            "was suspended. Nothing of this call was stored: repeat it."
+        )
     if isinstance(error, psycopg.errors.DiskFull):
         return DatabaseError(
             f"The disk of {place} is full. Nothing of this call was stored: free some space, then repeat it."

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
+from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
@@ -41,7 +42,7 @@ class Status:
 
 def status(url: str) -> Status:
     """Return the state of a database's tables. Raises `DatabaseError` where the server is too old for them."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         if connection.info.server_version < SERVER_VERSION:
             raise DatabaseError(
                 f"{describe_url(url)} is PostgreSQL {connection.info.server_version // 10000}; memstore needs 15 or "
@@ -88,7 +89,7 @@ def upgrade(url: str) -> None:
     # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=10, prepare_threshold=None),
+        creator=lambda: psycopg.connect(**options_of(url), prepare_threshold=None),
         poolclass=pool.NullPool,
     )
     try:
@@ -106,7 +107,7 @@ def upgrade(url: str) -> None:
 
 def vacuum(url: str) -> list[str]:
     """Write every table of this login in the store's schema anew, without dead rows; return their names."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url), autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(SQL["own_tables"]).fetchall()]
         for name in tables:
             connection.execute(Composable(SQL["vacuum"]).format(table=Identifier(name)))

@@ -21,6 +21,7 @@ from psycopg.sql import SQL as Composable, Literal
 
 from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.models import Job, JobCounts
+from memstore.store.connections import options_of
 from memstore.store.database import SQL as DATABASE, Database
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
@@ -138,7 +139,7 @@ def prepare_queue(url: str) -> None:
     Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
     not.
     """
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         if not is_current(_state(connection), url):
             connection.execute(DATABASE["migration_lock"])
             state = _state(connection)

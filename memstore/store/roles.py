@@ -21,6 +21,7 @@ from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, ExtensionMissing, InvalidInput
 from memstore.store import migrations
+from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
@@ -52,7 +53,7 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
     if migrations.status(url).revision is None:
         raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
     name = ROLE_PREFIX + role
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url), autocommit=True) as connection:
         connection.execute(SQL["rights"])
         [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
         login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
@@ -103,7 +104,7 @@ UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", pooled=Fa
 
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         asked = {"roles": list(ROLES), "reading": list(READING), "process": connection.info.backend_pid}
         [row] = connection.execute(SQL["capabilities"], asked).fetchall()
     found = Capabilities(*row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -23,6 +25,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import memstore
 from memstore import ids
+from memstore._compat import with_timeout
 from memstore.providers import Vectors
 from memstore.store.embedded import server
 from memstore.store.embedded.folder import attempts
@@ -229,6 +232,30 @@ def test_a_connection_that_is_cut_at_the_commit_is_told_and_a_repetition_stores_
         assert [one.seq for one in trip.messages()] == list(range(1, 9))
 
 
+# More than a socket takes at once: psycopg's `commit()` in a pipeline waits for its answer before all of it was sent.
+LARGE_WRITES: dict[str, Callable[[Any], Any]] = {
+    "message": lambda talk: talk.add("user", "word " * 780_000),
+    "batch": lambda talk: talk.add_many([{"role": "user", "content": f"{n} ".ljust(80_000, "-")} for n in range(100)]),
+    "receipt": lambda talk: talk.context("What now?", budget=1_000_000, system="Be brief. " * 300_000),
+}
+
+
+@pytest.mark.parametrize("write", LARGE_WRITES.values(), ids=LARGE_WRITES)
+def test_a_large_write_is_sent_whole(url: str, write: Callable[[Any], Any]) -> None:
+    async def asynchronous() -> None:
+        async with await memstore.open_async(url, settings=HASHING) as store:
+            talk = store.user("alice").conversation("lisbon")
+            await talk.add("user", "Let us plan the trip.")
+            await write(talk)
+
+    def blocking() -> None:
+        with memstore.open(url, settings=HASHING) as store:
+            write(store.user("alice").conversation("lisbon"))
+
+    with_timeout(30, lambda: asyncio.run(asynchronous()))
+    with_timeout(30, blocking)
+
+
 def test_a_server_that_vanishes_without_a_word_is_noticed_in_a_minute(url: str) -> None:
     with CuttingProxy(url) as proxy:
         for place, idle in ((proxy.url, "30"), (f"{proxy.url}?keepalives_idle=7", "7")):
@@ -251,6 +278,91 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
                 trip.messages()
         assert [one.seq for one in slow.result(timeout=30)] == [1, 2, 3, 4]
         assert len(trip.messages()) == 4
+
+
+def test_a_statement_that_is_never_answered_ends(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.store.connections.SECONDS_OF_SILENCE", 0.5)
+
+    async def asynchronous() -> None:
+        async with await memstore.open_async(url, settings=HASHING) as store:
+            await store.user("alice").conversation("lisbon").add("user", "We sail on Sunday.")
+
+    with memstore.open(url, settings=HASHING) as store, psycopg.connect(url) as holder:
+        trip = store.user("alice").conversation("lisbon")
+        trip.add_many(said("lisbon", 1))
+        holder.execute("SELECT FROM conversations FOR UPDATE")
+        for write in (lambda: trip.add("user", "We sail on Sunday."), lambda: asyncio.run(asynchronous())):
+            with pytest.raises(memstore.DatabaseUnreachable, match=r"no answer .* nothing of this call was stored"):
+                with_timeout(30, write)
+        holder.rollback()
+        assert [one.seq for one in trip.add_many(said("lisbon", 2, start=1))] == [2, 3]
+
+
+def test_a_process_that_is_suspended_in_a_transaction_keeps_no_locks(url: str) -> None:
+    with memstore.open(url, settings=HASHING) as store:
+        user = store.user("alice").id
+        told = pytest.raises(
+            memstore.DatabaseUnreachable, match=r"asked for nothing .* Nothing of this call was stored"
+        )
+        with told, store._database.user_transaction(user) as tx:
+            assert tx.column("SHOW idle_in_transaction_session_timeout") == ["10min"]
+            tx.run("SET LOCAL idle_in_transaction_session_timeout = 50")
+            time.sleep(0.5)
+            tx.column("SELECT 1")
+        with store._database.user_transaction(user) as tx:
+            assert tx.column("SHOW idle_in_transaction_session_timeout") == ["10min"]
+
+
+# A program that ends without closing its store.
+UNCLOSED = """
+import asyncio, sys, threading, memstore
+
+url, kind, when = sys.argv[1:]
+options = {"embedder": "hashing:256"}
+
+async def fail():
+    raise KeyError("mislaid")
+
+async def main():
+    talk = (await memstore.open_async(url, settings=options)).user("alice").conversation("lisbon")
+    if when == "in a group":
+        async with asyncio.TaskGroup() as tasks:
+            for work in [*(talk.messages() for _ in range(9)), fail()]:
+                tasks.create_task(work)
+    if when == "after a call":
+        await talk.messages()
+    sys.exit("mislaid") if when == "on exit" else await fail()
+
+def blocking():
+    global talk
+    talk = memstore.open(url, settings=options).user("alice").conversation("lisbon")
+    if when == "in a group":
+        for _ in range(9):
+            threading.Thread(target=talk.messages).start()
+    raise KeyError("mislaid")
+
+asyncio.run(main()) if kind == "async" else blocking()
+"""
+ENDS = {
+    "async": ("at once", "after a call", "in a group", "on exit"),
+    "blocking": ("at once", "in a group"),
+}
+
+
+def test_a_program_that_does_not_close_its_store_ends_and_shows_why(url: str, folder: Path) -> None:
+    """A worker of psycopg's pool that is connecting takes the end of its event loop for a failed connection."""
+    cases = [(url, kind, when) for kind, ends in ENDS.items() for when in ends]
+    cases.append((f"embedded:{folder}", "async", "at once"))
+    command = [sys.executable, "-c", UNCLOSED]
+    programs = [subprocess.Popen([*command, *case], stderr=subprocess.PIPE, text=True) for case in cases]
+    try:
+        for case, program in zip(cases, programs, strict=True):
+            assert "mislaid" in program.communicate(timeout=60)[1], case
+            assert program.returncode == 1
+    finally:
+        for program in programs:
+            program.kill()
 
 
 def cut(holder: psycopg.Connection[Any]) -> None:

@@ -17,15 +17,13 @@ from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
-from pgvector.psycopg import register_vector
 from psycopg import ClientCursor, Connection, RawCursor
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
-from psycopg.types.json import JsonbDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
 from memstore._compat import at_exit
+from memstore._sync.store.connections import WatchedConnection, configure, options_of
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
@@ -39,10 +37,6 @@ M = TypeVar("M", bound=SQLModel)
 SECONDS_FOR_A_CONNECTION = 15.0
 ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
-# A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
-ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-CONNECTION_DEFAULTS: dict[str, Any] = {"application_name": "memstore", **ALIVE}  # unless the URL says otherwise
-CONNECTION: dict[str, Any] = {"prepare_threshold": None, "autocommit": True, "client_encoding": "utf8"}
 SQL = statements("database")
 
 
@@ -177,7 +171,11 @@ class Transaction:
     def run_together(
         self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]], *, commit: bool = False
     ) -> None:
-        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there."""
+        """Run statements, each for its rows, and write the events, in one round trip; with `commit` end there.
+
+        COMMIT is a statement of its own: in a pipeline `connection.commit()` waits for the answer without sending what
+        the socket did not take at once, and `pipeline.sync()` too. Leaving the pipeline sends it.
+        """
         with self.connection.pipeline(), self.connection.cursor() as cursor:
             for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
@@ -185,8 +183,8 @@ class Transaction:
                 elif rows:
                     self._insert(statement, rows)
             if commit:
-                self.connection.commit()
-                self._has_ended = True
+                cursor.execute(SQL["commit"])
+        self._has_ended = commit
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
@@ -279,7 +277,7 @@ class Database:
         self._process = os.getpid()
         self._checked_out: set[Connection[Any]] = set()  # connections of the pool for calls
         self._forget_exit: Callable[[], None] = lambda: None
-        self._pool = ConnectionPool(
+        self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
             url,
             min_size=1,
             max_size=pool_size,
@@ -289,8 +287,9 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={**CONNECTION_DEFAULTS, **conninfo_to_dict(url), **CONNECTION},
-            configure=_configure,
+            kwargs={"prepare_threshold": None, "autocommit": True, **options_of(url)},
+            connection_class=WatchedConnection,
+            configure=configure,
         )
 
     def open(self) -> None:
@@ -358,9 +357,7 @@ class Database:
         snapshot, and building an index waits for every one that is older.
         """
         with translate_errors(self.url):
-            with Connection.connect(
-                self.url, autocommit=True, connect_timeout=10, cursor_factory=ClientCursor
-            ) as connection:
+            with Connection.connect(autocommit=True, cursor_factory=ClientCursor, **options_of(self.url)) as connection:
                 yield connection
 
     @contextmanager
@@ -442,10 +439,3 @@ class Database:
             ) from error
         self._checked_out.add(connection)
         return connection
-
-
-def _configure(connection: Connection[Any]) -> None:
-    with connection.transaction():  # behind a pooler, a setting of the session would be somebody else's
-        connection.execute(SQL["reach_pgvector"])
-        register_vector(connection)
-    connection.adapters.register_dumper(dict, JsonbDumper)

@@ -20,6 +20,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL as Composable, Literal
 
+from memstore._sync.store.connections import options_of
 from memstore._sync.store.database import SQL as DATABASE, Database
 from memstore._sync.store.watermarks import ConversationKey
 from memstore.errors import DatabaseError, SchemaTooNew
@@ -139,7 +140,7 @@ def prepare_queue(url: str) -> None:
     Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
     not.
     """
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         if not is_current(_state(connection), url):
             connection.execute(DATABASE["migration_lock"])
             state = _state(connection)

@@ -1,6 +1,7 @@
 -- begin --
--- Sent with what confines the transaction.
-BEGIN
+-- Sent with what confines the transaction. Of a process that was suspended no lock stays for good.
+BEGIN;
+SET LOCAL idle_in_transaction_session_timeout = '10min'
 
 -- commit --
 -- Sent behind the reads of a transaction that does nothing else.
