@@ -1,4 +1,4 @@
-"""JSON of a framework's as Postgres keeps it: as it is, or as text where a string has what Postgres' JSON cannot hold."""
+"""JSON of frameworks as Postgres keeps it: as it is, or as text where a string has what its JSON cannot hold."""
 
 from __future__ import annotations
 
