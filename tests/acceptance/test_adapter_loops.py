@@ -93,6 +93,7 @@ async def test_llamaindex(store: AsyncMemoryStore, method: str) -> None:
     from llama_index.core.llms import ChatMessage, TextBlock
     from llama_index.core.llms.mock import MockFunctionCallingLLM
     from llama_index.core.memory import InsertMethod, Memory
+    from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
     from llama_index.core.tools import FunctionTool
 
     from memstore.adapters.llamaindex import MemstoreChatStore, MemstoreMemoryBlock
@@ -122,7 +123,10 @@ async def test_llamaindex(store: AsyncMemoryStore, method: str) -> None:
 
     block = MemstoreMemoryBlock(user=alice, max_tokens=800)
     stored, shown = await talk(chat_store=MemstoreChatStore(user=alice), memory_blocks=[block])
-    assert stored == (await talk(async_database_uri="sqlite+aiosqlite:///:memory:"))[0]
+    theirs = SQLAlchemyChatStore(table_name="chats")
+    assert stored == (await talk(chat_store=theirs))[0]
+    assert theirs._async_engine is not None
+    await theirs._async_engine.dispose()
     assert all("I am allergic to peanuts." in text for text in (shown[0], shown[-1]))
     said = await alice.conversation("lisbon").messages()
     assert [one.text or "" for one in said if one.role == "user"] == [*questions]
