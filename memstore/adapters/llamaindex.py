@@ -171,10 +171,9 @@ def to_message(chat: ChatMessage) -> Json:
     role = str(getattr(chat.role, "value", chat.role))
     message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
-        whole = chat.model_dump(mode="json")
-        message["metadata"] = {META_KEY: pack(whole)}
-        if is_storable(whole):
-            message |= _calls(chat)
+        message["metadata"] = {META_KEY: pack(chat.model_dump(mode="json"))}
+        if is_storable(calls := _calls(chat)):
+            message |= calls
     return message
 
 

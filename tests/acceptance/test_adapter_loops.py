@@ -26,7 +26,7 @@ async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
 
 def weather(city: str) -> str:
     """Return the weather of a city."""
-    return f"{city}: warm"
+    return f"{city}: \x00 warm"
 
 
 @pytest.mark.parametrize("streamed", [False, True])
