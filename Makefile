@@ -40,7 +40,7 @@ conformance: .venv/.test  ## the suites of others; what they need (npx, and what
 
 compatibility: .venv/.test  ## the same for the adapters, in an environment of their own; writes docs/compatibility.md
 	$(BIN)/python -m tests.third_party.running
-	.venv-third/bin/python -m pytest -q -p no:cacheprovider tests/acceptance/test_adapters.py
+	.venv-third/bin/python -m pytest -q -p no:cacheprovider tests/acceptance/test_adapters.py tests/acceptance/test_adapter_loops.py
 
 test-llama-cpp: .venv/.test .venv-llama/.made  ## the real llama.cpp server with a model of random weights; the first time it is built (some minutes, a C++ compiler)
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q tests/third_party/test_llama_cpp.py

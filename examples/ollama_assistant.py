@@ -7,7 +7,7 @@ import ollama
 
 import memstore
 
-MODEL = os.environ.get("MODEL", "qwen3:4b")
+MODEL = os.environ.get("MODEL", "qwen3:4b-instruct")
 WINDOW, ANSWER = 4096, 800  # tokens
 
 with memstore.open() as store:

@@ -132,7 +132,7 @@ class ScriptedOllama(ThreadingHTTPServer):
         self.instead: dict[str, Behaviour] = {}
         self.requests: list[tuple[str, Any, Json]] = []
         self.kind = "ollama"  # whose client is meant to ask
-        self.model = "qwen3:4b"
+        self.model = "qwen3:4b-instruct"
         self.digest = DIGEST
         self.trained: int | None = 40_960
         self.allotted: int | None = 8192
@@ -220,7 +220,7 @@ class ReadingOllama(ScriptedOllama):
 def chat(content: str, **fields: Any) -> Json:
     """Give the body of an answer of /api/chat; a field given as None is left out."""
     body = {
-        "model": "qwen3:4b",
+        "model": "qwen3:4b-instruct",
         "created_at": "2026-08-21T09:00:00Z",
         "message": {"role": "assistant", "content": content},
         "done": True,
@@ -304,7 +304,7 @@ def hangs(handler: Handler) -> None:
 
 
 def hangs_in_the_body(handler: Handler) -> None:
-    handler.send(200, b'{"model": "qwen3:4b", ', length=1000)
+    handler.send(200, b'{"model": "qwen3:4b-instruct", ', length=1000)
     handler.server.closing.wait(60)
 
 
@@ -337,5 +337,5 @@ def resets(handler: Handler) -> None:
 
 
 def resets_in_the_body(handler: Handler) -> None:
-    handler.send(200, b'{"model": "qwen3:4b", "message": {"ro', length=1000)
+    handler.send(200, b'{"model": "qwen3:4b-instruct", "message": {"ro', length=1000)
     handler.reset()

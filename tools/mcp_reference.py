@@ -49,7 +49,6 @@ def _tool(tool: Any) -> Iterator[str]:
     ]
     yield from ["", f"### `{tool.name}` ({', '.join(filter(None, kinds))})", "", str(tool.description), ""]
     yield from _arguments(tool.input_schema, tool.input_schema.get("$defs", {}))
-    yield from ["", f"Gives {', '.join(f'`{name}`' for name in tool.output_schema['properties'])}."]
 
 
 def _arguments(schema: dict[str, Any], definitions: dict[str, Any]) -> Iterator[str]:

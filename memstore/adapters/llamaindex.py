@@ -15,15 +15,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Optional
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
 from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
+from memstore.adapters._json import is_storable, pack, unpack
 from memstore.adapters._sansio import maybe_await
 from memstore.formats.parts import clean_name, indent_further_lines
 from memstore.models import Hit, Json, Message
 from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
+from memstore.tool_calls import stored_call
 
 META_KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
 ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}  # that memstore calls otherwise
@@ -145,8 +147,9 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
         if not questions:
             return ""
         hits = await maybe_await(self.user.recall, questions[-1], limit=self.limit)
-        present = {chat.content for chat in messages or ()}
-        return fit([_format_hit(hit) for hit in hits if hit.text not in present], self.max_tokens)
+        present = [chat.content or "" for chat in messages or ()]
+        absent = [hit for hit in hits if not any(hit.text in text for text in present)]  # a hit may be a part of one
+        return fit([_format_hit(hit) for hit in absent], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         pass
@@ -165,19 +168,29 @@ def fit(texts: Sequence[str], max_tokens: int) -> str:
 
 
 def to_message(chat: ChatMessage) -> Json:
-    """Return a chat message as memstore keeps it: its text, and all of it where that does not say it."""
+    """Return a chat message as memstore keeps it: its text and calls, and all of it where they do not say it."""
     role = str(getattr(chat.role, "value", chat.role))
     message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
-        message["metadata"] = {META_KEY: chat.model_dump(mode="json")}
+        message["metadata"] = {META_KEY: pack(chat.model_dump(mode="json"))}
+        if is_storable(calls := _calls(chat)):
+            message |= calls
     return message
 
 
 def to_chat(message: Message) -> ChatMessage:
     """Return a stored message as it came, or one of another application."""
     if META_KEY in message.meta:
-        return ChatMessage.model_validate(message.meta[META_KEY])
+        return ChatMessage.model_validate(unpack(message.meta[META_KEY]))
     return ChatMessage(role=MessageRole(message.role), content=message.text or "")
+
+
+def _calls(chat: ChatMessage) -> Json:
+    calls = [block for block in chat.blocks if isinstance(block, ToolCallBlock)]
+    if calls:
+        return {"tool_calls": [stored_call(call.tool_call_id, call.tool_name, call.tool_kwargs) for call in calls]}
+    answered = chat.additional_kwargs.get("tool_call_id")
+    return {"tool_call_id": str(answered)} if chat.role == MessageRole.TOOL and answered else {}
 
 
 def _format_hit(hit: Hit) -> str:

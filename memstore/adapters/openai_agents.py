@@ -12,17 +12,17 @@ session of the user: `memory_callback` puts facts, summaries and messages of oth
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any
 
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
+from memstore.adapters._json import is_storable, pack, unpack
 from memstore.adapters._sansio import maybe_await
 from memstore.models import Json, Message, Role
 from memstore.providers.tiktoken import estimate
-from memstore.text import INVALID_CHARS, replace_invalid_chars
+from memstore.text import replace_invalid_chars
 
 META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
 CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
@@ -114,7 +114,7 @@ def to_messages(items: Iterable[Json]) -> Iterator[Json]:
         messages = [to_message(item) for item in run]
         calls = [call for message in messages for call in message.get("tool_calls", ())]
         if is_work and len(run) > 1 and len(calls) == sum(item["type"] == CALL for item in run) > 0:
-            kept = {META_KEY: {"item": run if _is_storable(run) else json.dumps(run)}}
+            kept = {META_KEY: {"item": pack(run)}}
             messages = [{"role": "assistant", "content": None, "tool_calls": calls, "metadata": kept}]
         yield from messages
 
@@ -122,7 +122,7 @@ def to_messages(items: Iterable[Json]) -> Iterator[Json]:
 def to_message(item: Json) -> Json:
     """Return an item of the Responses API as a message: its words as text, the rest as metadata."""
     message = _message(item)
-    if message is None or not _is_storable(item) or len(_items(message)) != 1:
+    if message is None or not is_storable(item) or len(_items(message)) != 1:
         return _opaque(item, message)
     back = _items(message)[0]
     if any(key not in item or item[key] != value for key, value in back.items()):
@@ -135,7 +135,7 @@ def to_items(message: Message) -> list[Json]:
     """Return a stored message as items: one, or the calls of an answer with their reasoning."""
     kept = message.meta.get(META_KEY, {})
     if "item" in kept:
-        item = json.loads(kept["item"]) if isinstance(kept["item"], str) else kept["item"]
+        item = unpack(kept["item"])
         return item if isinstance(item, list) else [item]
     chat = {"role": message.role, "content": message.content}
     calls = {"tool_calls": message.tool_calls, "tool_call_id": message.tool_call_id}
@@ -151,12 +151,7 @@ def _opaque(item: Json, made: Json | None) -> Json:
     }
     if made is not None and made["role"] == "tool":
         plain["tool_call_id"] = replace_invalid_chars(str(made["tool_call_id"]))
-    return plain | {"metadata": {META_KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
-
-
-def _is_storable(item: Json | list[Json]) -> bool:
-    text = json.dumps(item, ensure_ascii=False)
-    return "\\u0000" not in text and not INVALID_CHARS.search(text)
+    return plain | {"metadata": {META_KEY: {"item": pack(item)}}}
 
 
 def _message(item: Json) -> Json | None:

@@ -22,6 +22,7 @@ from pydantic_ai.conversation_store import (
 )
 from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
 
+from memstore.adapters._json import pack, unpack
 from memstore.adapters._sansio import maybe_await
 from memstore.errors import Conflict
 from memstore.models import Document, Json, NewDocument
@@ -68,7 +69,7 @@ class MemstoreConversationStore(ConversationStore):
             raise ConversationConflict(name)
         new = [NewDocument(RECORDS, name, RECORD.dump_python(record, mode="json"), {})]
         new += [
-            NewDocument(ENTRIES, entry.id, ENTRY.dump_python(entry, mode="json") | {"of": name}, {})
+            NewDocument(ENTRIES, entry.id, _dump(entry) | {"parent_id": entry.parent_id, "of": name}, {})
             for entry in new_entries
         ]
         await self._write(name, expected_revision, new)
@@ -157,5 +158,11 @@ def _texts(message: ModelMessage) -> list[str]:
     return texts
 
 
+def _dump(entry: ConversationEntry) -> Json:
+    packed = pack(ENTRY.dump_python(entry, mode="json"))
+    return {"json": packed} if isinstance(packed, str) else packed
+
+
 def _read(document: Document) -> ConversationEntry:
-    return ENTRY.validate_python({key: value for key, value in document.value.items() if key != "of"})
+    entry = {key: value for key, value in document.value.items() if key != "of"}
+    return ENTRY.validate_python(unpack(entry.get("json", entry)))

@@ -275,7 +275,7 @@ def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine
 
 
 def describe_usage(usage: Usage) -> str:
-    """Return what calls of a chat model cost, such as "7 calls of qwen3:4b: 8,300 tokens in, 2,100 out"."""
+    """Return what calls of a chat model cost, such as "7 calls of qwen3:4b-instruct: 8,300 tokens in, 2,100 out"."""
     name = usage.model.partition("@")[0]
     if not usage.calls:
         return f"asking {name}"

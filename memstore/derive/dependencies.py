@@ -88,11 +88,13 @@ class Dependencies:
 def _embed_accepted(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
     """Return a vector for each text, None for one that is refused. Raises the error of an embedder that takes none."""
     try:
-        return list(embed_texts(embedder, texts))
+        vectors = embedder.embed_documents(texts)
     except (ModelUnavailable, ProviderMissing):
         raise
     except Exception as error:  # an application's embedder raises what it likes
         refusal = error
+    else:
+        return list(_check_vectors(embedder, vectors, len(texts)))
     if len(texts) > 1:
         half = len(texts) // 2
         return [*_embed_accepted(embedder, texts[:half]), *_embed_accepted(embedder, texts[half:])]
@@ -108,8 +110,11 @@ def _embed_accepted(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | 
 
 def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Return the vectors of texts. Raises `ProviderError` for a wrong shape or numbers that are not finite."""
-    vectors = embedder.embed_documents(texts)
-    shape, expected = np.shape(vectors), (len(texts), embedder.dimensions)
+    return _check_vectors(embedder, embedder.embed_documents(texts), len(texts))
+
+
+def _check_vectors(embedder: Embedder, vectors: Vectors, count: int) -> Vectors:
+    shape, expected = np.shape(vectors), (count, embedder.dimensions)
     if shape != expected or not np.isfinite(vectors).all():  # stored, they would spoil every later recall unseen
         raise ProviderError(
             f"The embedder {embedder.name!r} gave vectors of the shape {shape} for {expected}, or numbers that are not "

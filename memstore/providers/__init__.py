@@ -219,7 +219,7 @@ def load_reranker(name: str, settings: Settings | None = None) -> Reranker | Non
 
 
 def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
-    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet."""
+    """Return the chat model of this name, such as "ollama:qwen3:4b-instruct"; None for "none". Asks no server yet."""
     return None if name == "none" else cast(ChatModel, _load("memstore.chat_models", name, settings))
 
 

@@ -167,7 +167,7 @@ class ServedChatModel:
 
     @property
     def name(self) -> str:
-        """The full name, such as "openai:gpt-5-mini" or "ollama:qwen3:4b@a80c4f17acd5"."""
+        """The full name, such as "openai:gpt-5-mini" or "ollama:qwen3:4b-instruct@a80c4f17acd5"."""
         return self._info.name
 
     @property

@@ -142,7 +142,7 @@ class DependentFact(NamedTuple):
     """A fact that a message says which is to go.
 
     `said_elsewhere` by a message that stays, too; `born_here`: its words are of one that goes; `ended_others`, and one
-    that goes said it last; `entered` by hand, or `retracted`.
+    that goes said it last; `entered` by hand, or `retracted`. `said` is what the messages say that stay.
     """
 
     id: UUID
@@ -151,14 +151,22 @@ class DependentFact(NamedTuple):
     ended_others: bool
     entered: bool
     retracted: bool
+    subject: str
+    text: str
+    said: str
 
 
-class FollowingFact(NamedTuple):
-    """A fact that is said shortly after messages that go, and the message that says it."""
+class NearFact(NamedTuple):
+    """A fact of messages near those that go, with its subject and value, and what its messages say that stay.
+
+    `follows`: one of them comes shortly after those that go. `by_model`: a chat model made it.
+    """
 
     id: UUID
     text: str
-    said: str | None
+    said: str
+    follows: bool
+    by_model: bool
 
 
 async def messages_to_delete(
@@ -234,10 +242,19 @@ async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequ
     return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
-    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return await tx.all(SQL["facts_after"], FollowingFact, **values)
+async def facts_near(
+    tx: Transaction,
+    conversation: UUID,
+    runs: Sequence[tuple[int, int]],
+    messages: Sequence[UUID],
+    *,
+    after: int,
+    around: int,
+) -> list[NearFact]:
+    """Return the facts of the messages within `around` of these runs of numbers, which are of the messages that go."""
+    values = {"firsts": [first for first, _ in runs], "lasts": [last for _, last in runs], "messages": list(messages)}
+    bounds = {"after": after, "around": around}
+    return await tx.all(SQL["facts_near"], NearFact, conversation_id=conversation, **values, **bounds)
 
 
 async def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -258,6 +275,11 @@ async def edits_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UU
 async def sources_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
     """Return where these facts are said by other messages than these."""
     return await tx.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
+
+
+async def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Return which facts these superseded, and by which they were superseded, as pairs with the successor last."""
+    return await tx.tuples(SQL["successions"], facts=list(facts))
 
 
 async def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:

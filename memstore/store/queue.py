@@ -172,7 +172,6 @@ def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
     later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION] > state.version]
     for script in later if state.made else [SchemaManager.get_schema()]:
         connection.execute(script)
-    connection.execute(SQL["let_read"])
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
 
 

@@ -21,7 +21,7 @@ from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
 
 NUM_CTX, RESERVE = 2048, 200
-MODEL = "qwen3:4b"
+MODEL = "qwen3:4b-instruct"
 SECRET = "58-17-93"
 TOLD = f"By the way, the combination of my locker at the rowing club is {SECRET}."
 ASKED = "What is the combination of my locker at the rowing club?"
@@ -184,7 +184,7 @@ def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, ser
         (streams("It ", "is ", then=does.resets), "broke off"),
         (streams("It ", "is ", then=does.hangs), "within 1 s"),
         (does.hangs, "within 1 s"),
-        (does.status(404, "model 'qwen3:4b' not found"), "ollama pull qwen3:4b"),
+        (does.status(404, "model 'qwen3:4b-instruct' not found"), "ollama pull qwen3:4b-instruct"),
         (does.status(400, "the input length exceeds the context length"), "does not fit"),
         (does.status(400, "invalid option"), "refuses"),
         (streams(" ", done_reason="length"), "--reserve"),

@@ -40,7 +40,7 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     talk(url)
     away = {
         "database_url": url,
-        "facts_model": "ollama:qwen3:4b",
+        "facts_model": "ollama:qwen3:4b-instruct",
         "ollama_url": "http://127.0.0.1:9",
         "ollama_timeout_seconds": "1",
     }
@@ -67,13 +67,14 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
 
 def models_at(base: str, url: str) -> dict[str, str]:
     timeouts = {f"{each}_timeout_seconds": "2" for each in ("openai", "ollama", "embedding", "rerank")}
-    names = dict.fromkeys(("facts_model", "embedder", "reranker"), "openai:qwen3:4b")
+    names = dict.fromkeys(("facts_model", "embedder", "reranker"), "openai:qwen3:4b-instruct")
     places = {"database_url": url, "ollama_url": base, "openai_url": f"{base}/v1"}
-    return places | names | timeouts | {"summary_model": "ollama:qwen3:4b"}
+    return places | names | timeouts | {"summary_model": "ollama:qwen3:4b-instruct"}
 
 
 @pytest.mark.parametrize(
-    ("trouble", "why"), [(status(401, "no"), "refuses"), (status(404, "no"), "has no qwen3:4b"), (None, "is away")]
+    ("trouble", "why"),
+    [(status(401, "no"), "refuses"), (status(404, "no"), "has no qwen3:4b-instruct"), (None, "is away")],
 )
 def test_doctor_asks_each_model(cli: Run, url: str, trouble: Behaviour | None, why: str) -> None:
     with ScriptedOllama() as server:
@@ -91,12 +92,12 @@ def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
         server.script += [refusal, says({"ok": True}), says({"ok": True})]
         told = cli("doctor", **models_at(server.url, url))
     assert told.code == 0, told.out
-    assert "openai:qwen3:4b gives vectors of 3 dimensions" in told.out
-    assert "openai:qwen3:4b gives 2 scores for 2 texts" in told.out
+    assert "openai:qwen3:4b-instruct gives vectors of 3 dimensions" in told.out
+    assert "openai:qwen3:4b-instruct gives 2 scores for 2 texts" in told.out
     of_openai = "a window of 40,960 tokens (told by the server), JSON asked for as json_object_with_schema"
-    assert f"facts model: openai:qwen3:4b answers, with {of_openai}" in told.out
+    assert f"facts model: openai:qwen3:4b-instruct answers, with {of_openai}" in told.out
     assert "answers, with a window of 8,192 tokens (allotted), JSON asked for as json_schema" in told.out
-    assert "asking ollama:qwen3:4b; a model that must be loaded first" in told.err
+    assert "asking ollama:qwen3:4b-instruct; a model that must be loaded first" in told.err
 
 
 def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
@@ -161,7 +162,7 @@ def server() -> Iterator[CountingOllama]:
 
 
 def settings_of(server: ScriptedOllama, url: str, **more: str) -> dict[str, str]:
-    named = "ollama:qwen3:4b"
+    named = "ollama:qwen3:4b-instruct"
     return {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url} | more
 
 
@@ -239,7 +240,7 @@ async def test_stats_and_rest_have_what_the_server_counted_of_each_user(
     assert by_deriver(shown.json["usage"]) == bob
     calls, read, written = bob["facts"]
     text = (await asyncio.to_thread(cli, "stats", "--user", "bob", **prices)).out
-    assert f"{calls} calls of ollama:qwen3:4b: {read:,} tokens in, {written:,} out" in text
+    assert f"{calls} calls of ollama:qwen3:4b-instruct: {read:,} tokens in, {written:,} out" in text
     assert f"cost {money(bob)['facts']:.4f}" in text
 
 

@@ -198,7 +198,7 @@ def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
 
 
 def derive(url: str, server: RecordedModel, said: Sequence[Json], embedder: str = EMBEDDER) -> list[Fact]:
-    settings = {"embedder": embedder, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
+    settings = {"embedder": embedder, "facts_model": "ollama:qwen3:4b-instruct", "ollama_url": server.url}
     with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW, "ollama_timeout_seconds": 3600}) as store:
         add(store, said)
         report = store.derive()
@@ -282,7 +282,7 @@ def test_kills_while_the_model_answers_lose_one_call_each_and_change_no_row(url:
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store, RecordedModel("omar") as server:
         add(store, server.messages)
         own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(WINDOW)}
-        env = environment(MEMSTORE_EMBEDDER=EMBEDDER, MEMSTORE_FACTS_MODEL="ollama:qwen3:4b", **own)
+        env = environment(MEMSTORE_EMBEDDER=EMBEDDER, MEMSTORE_FACTS_MODEL="ollama:qwen3:4b-instruct", **own)
         calls = len(server.recording["answers"])
         server.hangs = True
         for _ in range(calls):

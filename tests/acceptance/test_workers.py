@@ -169,9 +169,10 @@ class Poisoned(HashingEmbedder):
     poison = "poison"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        vectors = super().embed_documents(texts)
         if self.poison and any(self.poison in text for text in texts):
-            raise ValueError("this embedder cannot say that word")
-        return super().embed_documents(texts)
+            vectors[-1, 0] = float("nan")
+        return vectors
 
 
 async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url: str) -> None:
@@ -191,7 +192,7 @@ async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url
         async with working(store):
             await until(given_up)
             (job,) = await store.jobs(failed=True)
-            assert (job.error, job.attempts) == ("chunks: ValueError", 2)
+            assert (job.error, job.attempts) == ("chunks: ProviderError", 2)
             await asyncio.sleep(2.5)
             assert (await store.job_counts()).failed == 1, "a sweep does not take up what was given up"
             assert await store.backfills.verify() != []

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import psycopg
@@ -11,6 +12,7 @@ import pytest
 from memstore import Certificate, Erased, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.store import facts as store_facts
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
@@ -298,24 +300,75 @@ async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: 
     assert (certificate.again["facts"], certificate.counts["facts"]) == (1, 1)
     await store.derive()
     assert [fact.value for fact in await alice.facts()] == ["leeds"]
+
+
+async def test_a_name_that_only_an_erased_message_said_stays_in_no_fact_of_a_model(store: AsyncMemoryStore) -> None:
+    talk = store.user("alice").conversation("c")
+    said = ["My sister lives in Leeds.", *(f"It rained on day {n}." for n in range(20)), "Her name is Quollwen."]
+    messages = await talk.add_many([{"role": "user", "content": text} for text in said])
+    await store.derive()
+    with psycopg.connect(store.url) as superuser:  # as a chat model words it, which reads a whole segment
+        superuser.execute(
+            "update facts set subject = 'Quollwen', recipe = 'facts/9 openai:x' where text like '%Leeds%'"
+        )
+    certificate = await talk.user.erase_message(messages[-1])
+    assert certificate.again["facts"] == 1
+    assert holding(store.url, "quollwen") == {}
+    await store.derive()
+    assert any("Leeds" in fact.text for fact in await talk.user.facts())
     assert holding(store.url, "quollwen") == {}
 
 
-async def test_a_fact_that_another_message_says_too_is_made_again_from_that(store: AsyncMemoryStore) -> None:
+@pytest.mark.parametrize("marked", [{}, {"importance": "pinned"}, {"importance": "unimportant"}, {"expires_at": START}])
+async def test_a_fact_stays_with_its_marks_if_another_message_says_all_its_words(
+    store: AsyncMemoryStore, marked: dict[str, Any]
+) -> None:
     alice = store.user("alice")
     one, other = alice.conversation("one"), alice.conversation("other")
     first = await one.add("user", "I am allergic to peanuts.", occurred_at=START)
     await store.derive()
-    await other.add("user", "I am allergic to peanuts.", occurred_at=START + timedelta(days=9))
+    second = await other.add("user", "I am allergic to peanuts.", occurred_at=START + timedelta(days=9))
     await store.derive()
     [fact] = await alice.facts()
     assert len(fact.sources) == 2
+    if marked:
+        fact = await alice.edit_fact(fact, **marked)
+    certificate = await alice.erase_message(first)
+    assert certificate.again == {"summaries": 1}
+    await store.derive()
+    [again] = await alice.facts(state="all")
+    assert (again.id, again.text, list(again.sources)) == (fact.id, fact.text, [second.id])
+    assert (again.importance, again.expires_at) == (fact.importance, fact.expires_at)
+    assert again.occurred_at == START + timedelta(days=9)
+
+
+async def test_a_fact_in_words_of_the_erased_is_made_again_from_another_message(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    first = await alice.conversation("one").add("user", "I am allergic to peanuts.", occurred_at=START)
+    await store.derive()
+    await alice.conversation("other").add("user", "I am allergic to peanuts.", occurred_at=START + timedelta(days=9))
+    await store.derive()
+    with psycopg.connect(store.url) as superuser:  # as a chat model words it
+        superuser.execute("update facts set text = 'Peanuts kill Quollwen.'")
     certificate = await alice.erase_message(first)
     assert certificate.again == {"summaries": 1, "facts": 1}
     await store.derive()
     [again] = await alice.facts()
-    assert (again.text, again.occurred_at) == (fact.text, START + timedelta(days=9))
-    assert again.sources != fact.sources
+    assert (again.text, len(again.sources)) == ("The user is allergic to peanuts.", 1)
+
+
+async def test_of_three_values_the_first_does_not_hold_again_where_the_second_is_erased(
+    store: AsyncMemoryStore,
+) -> None:
+    alice = store.user("alice")
+    facts = [await alice.add_fact(f"Quollwen reads {book}.", type="statement") for book in ("Emma", "Ulysses", "Dune")]
+    async with store._database.user_transaction(alice.id) as tx:  # as a chat model ends what has no slot
+        for fact, other in pairwise(facts):
+            await store_facts.change(tx, fact, "superseded", actor="facts/9", other=other.id, state="superseded")
+    await alice.erase_fact(facts[1])
+    assert [fact.text for fact in await alice.facts()] == [facts[2].text]
+    await alice.erase_fact(facts[2])
+    assert [fact.text for fact in await alice.facts()] == [facts[0].text]
 
 
 @pytest.mark.parametrize("rooms", ["aaa", "aba"])

@@ -824,8 +824,11 @@ class TestAsRoot:
         assert precious.stat().st_uid == 0
         assert precious.read_text() == "root's"
 
-    def test_a_folder_is_its_users_whoever_opens_it(self, reachable: Path, open_client: Callable[..., Client]) -> None:
+    def test_a_folder_is_its_users_whoever_opens_it(
+        self, reachable: Path, wheel: Path, open_client: Callable[..., Client]
+    ) -> None:
         user = pwd.getpwnam("daemon").pw_uid
+        wheel.parent.chmod(0o755)
         reachable.mkdir(mode=0o700)
         os.chown(reachable, user, user)
         server = EmbeddedServer.open(reachable)

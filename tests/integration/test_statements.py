@@ -43,7 +43,6 @@ DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "build"),
     ("vector_indexes", "drop"),
     ("queue", "note_version"),
-    ("queue", "let_read"),
     ("database", "vacuum"),
     ("roles", "rights"),
     ("roles", "grant"),

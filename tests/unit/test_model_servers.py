@@ -69,7 +69,7 @@ def openais() -> Iterator[ScriptedOllama]:
         yield server
 
 
-def model_of(server: Any, name: str = "qwen3:4b", **options: Any) -> ServedChatModel:
+def model_of(server: Any, name: str = "qwen3:4b-instruct", **options: Any) -> ServedChatModel:
     num_ctx = options.pop("window", 8192)
     endpoint: ChatEndpoint
     if server.kind == "ollama":
@@ -102,7 +102,12 @@ def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedOllama) -> No
     ask(model_of(ollamas))
     assert len(ollamas.asked()) == 2
     for body in ollamas.asked():
-        assert (body["model"], body["stream"], body["truncate"], body["shift"]) == ("qwen3:4b", False, False, False)
+        assert (body["model"], body["stream"], body["truncate"], body["shift"]) == (
+            "qwen3:4b-instruct",
+            False,
+            False,
+            False,
+        )
         assert body["format"] == Trip.model_json_schema()
         assert body["options"] == {
             "num_ctx": 8192, "num_predict": 100, "temperature": 0, "seed": 1, "repeat_penalty": 1.0,
@@ -403,7 +408,7 @@ def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedOllama
     ollamas.script += [says(GOOD)] * 2
     with pytest.raises(ModelUnavailable, match="pulled anew"):
         ask(model)
-    assert model.name == "ollama:qwen3:4b@ffffffffffff" != before
+    assert model.name == "ollama:qwen3:4b-instruct@ffffffffffff" != before
     assert ask(model).days == 3
 
 
@@ -494,11 +499,11 @@ def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) ->
 @pytest.mark.parametrize(
     ("listed", "window"),
     [
-        ({"id": "qwen3:4b", "max_model_len": 4096}, 4096),
-        ({"id": "qwen3:4b", "context_length": 4096}, 4096),
-        ({"id": "qwen3:4b", "meta": {"n_ctx": 4096}}, 4096),
+        ({"id": "qwen3:4b-instruct", "max_model_len": 4096}, 4096),
+        ({"id": "qwen3:4b-instruct", "context_length": 4096}, 4096),
+        ({"id": "qwen3:4b-instruct", "meta": {"n_ctx": 4096}}, 4096),
         ({"id": "another", "max_model_len": 4096}, 8192),
-        ({"id": "qwen3:4b"}, 8192),
+        ({"id": "qwen3:4b-instruct"}, 8192),
         (None, 8192),
     ],
 )
@@ -517,7 +522,7 @@ def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeyp
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
     openais.script.append(says(GOOD))
-    model = openai.load("qwen3:4b", settings.load({"openai_url": f"{openais.url}/v1"}))
+    model = openai.load("qwen3:4b-instruct", settings.load({"openai_url": f"{openais.url}/v1"}))
     assert ask(model).days == 3
     assert not any(KEY in str(headers) or "org-ours" in str(headers) for _, _, headers in openais.requests)
 

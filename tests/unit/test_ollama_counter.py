@@ -42,7 +42,7 @@ def server() -> Iterator[ScriptedOllama]:
 
 @pytest.fixture
 def counter(server: ScriptedOllama) -> OllamaCounter:
-    made = load_counter("ollama:qwen3:4b", Settings(ollama_url=server.url))
+    made = load_counter("ollama:qwen3:4b-instruct", Settings(ollama_url=server.url))
     assert isinstance(made, OllamaCounter)
     return made
 
@@ -123,7 +123,7 @@ def test_a_context_is_had_while_the_server_is_away(counter: OllamaCounter, serve
 
 
 def test_messages_that_the_server_refuses_are_refused(counter: OllamaCounter, server: ScriptedOllama) -> None:
-    server.instead["/api/chat"] = status(400, "qwen3:4b does not support tools")
+    server.instead["/api/chat"] = status(400, "qwen3:4b-instruct does not support tools")
     with pytest.raises(InvalidInput, match="does not support tools"):
         counter.count_messages([USER], [TOOL])
 

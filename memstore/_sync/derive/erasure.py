@@ -5,15 +5,16 @@ All or nothing: killed in the middle, nothing was done. Done twice, the second t
 certificate says so. A process that read before it and writes after it is refused (`transaction_if_unchanged`).
 
 With messages go summaries, facts, chunks, and rows that quote or name them. A derived fact is removed if no other
-message says it, if its words are of a removed message, or if such a message said it last and it had ended others:
+message says it, if it has words of a removed message alone, or if such a message said it last and it had ended others:
 values said in between may hold. If others say it, it is derived again from those. Facts entered by hand stay, without
 that source; an edited fact is removed with the derived one. Facts that a removed one had superseded hold again.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
@@ -23,12 +24,14 @@ from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasure import DependentFact, MessageToDelete
+from memstore._sync.store.erasure import DependentFact, MessageToDelete, NearFact
+from memstore.derive.facts.llm_extractor import MOST_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
+_NAME = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")  # what is written with a capital, and numbers
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
     "its log and in backups until those are gone (docs/reference/erasure.md)"
@@ -197,10 +200,11 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
     removal.counts.update(erasure.remove_chunks(tx, [*ids, *removal.items]))
     if posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += postings.forget(tx)
+    later = _find_later(erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
     facts.recompute_first_said(tx, staying)
     for fact in facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
-        reapply(tx, fact, actor=ACTOR)
+        reapply(tx, fact, actor=ACTOR, later=later.get(fact.id))
     erasure.forget_replaced(tx, gone)
     for begin in begins:
         _derive_again(tx, begin.conversation_id, "facts", begin.seq - 1, removal)
@@ -211,7 +215,26 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
 
 
 def _stays(fact: DependentFact) -> bool:
-    return fact.said_elsewhere and not fact.born_here and not fact.ended_others
+    if not fact.said_elsewhere or fact.ended_others:
+        return False
+    if not fact.born_here:
+        return True
+    spoken = {*content_words(fact.said), *content_words(fact.subject)}
+    return set(content_words(fact.text)) <= spoken  # it has no word of the erased alone, and keeps its id and marks
+
+
+def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]) -> dict[UUID, UUID]:
+    """Return for each fact whose successor goes the next one in line that stays."""
+    successor = dict(successions)
+    later = {}
+    for fact in successor.keys() - gone:
+        line = [fact]
+        while (other := successor.get(line[-1])) is not None and other not in line:  # values may come back
+            line.append(other)
+            if other not in gone:
+                later[fact] = other
+                break
+    return later
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -251,16 +274,25 @@ def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: 
 
 
 def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]) -> list[UUID]:
-    """Return facts of the next messages that have words of these: the extractor read these before them."""
-    following = [
+    """Return facts that have words of these messages which their own do not say.
+
+    Rules read the messages before, of which any word counts; a chat model reads a whole segment, and names from it.
+    """
+    near = [
         fact
         for conversation, own in runs.items()
-        for fact in erasure.facts_after(tx, conversation, [last for _, last in own], LOOKBACK)
+        for fact in erasure.facts_near(tx, conversation, own, messages, after=LOOKBACK, around=MOST_MESSAGES)
     ]
-    erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if following else set()
-    return [
-        fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
-    ]
+    erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if near else set()
+    return [fact.id for fact in near if _words_of_others(fact) & erased]
+
+
+def _words_of_others(fact: NearFact) -> set[str]:
+    """Return the words of a fact that its own messages do not say and that another message may have given it."""
+    words = set(content_words(fact.text)) if fact.follows else set()
+    if fact.by_model:
+        words |= set(content_words(" ".join(_NAME.findall(fact.text))))
+    return words - set(content_words(fact.said))
 
 
 MAX_IDS = 20  # that are searched for in every table and column, one after the other

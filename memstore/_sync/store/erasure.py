@@ -141,7 +141,7 @@ class DependentFact(NamedTuple):
     """A fact that a message says which is to go.
 
     `said_elsewhere` by a message that stays, too; `born_here`: its words are of one that goes; `ended_others`, and one
-    that goes said it last; `entered` by hand, or `retracted`.
+    that goes said it last; `entered` by hand, or `retracted`. `said` is what the messages say that stay.
     """
 
     id: UUID
@@ -150,14 +150,22 @@ class DependentFact(NamedTuple):
     ended_others: bool
     entered: bool
     retracted: bool
+    subject: str
+    text: str
+    said: str
 
 
-class FollowingFact(NamedTuple):
-    """A fact that is said shortly after messages that go, and the message that says it."""
+class NearFact(NamedTuple):
+    """A fact of messages near those that go, with its subject and value, and what its messages say that stay.
+
+    `follows`: one of them comes shortly after those that go. `by_model`: a chat model made it.
+    """
 
     id: UUID
     text: str
-    said: str | None
+    said: str
+    follows: bool
+    by_model: bool
 
 
 def messages_to_delete(
@@ -231,10 +239,19 @@ def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[U
     return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
-    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return tx.all(SQL["facts_after"], FollowingFact, **values)
+def facts_near(
+    tx: Transaction,
+    conversation: UUID,
+    runs: Sequence[tuple[int, int]],
+    messages: Sequence[UUID],
+    *,
+    after: int,
+    around: int,
+) -> list[NearFact]:
+    """Return the facts of the messages within `around` of these runs of numbers, which are of the messages that go."""
+    values = {"firsts": [first for first, _ in runs], "lasts": [last for _, last in runs], "messages": list(messages)}
+    bounds = {"after": after, "around": around}
+    return tx.all(SQL["facts_near"], NearFact, conversation_id=conversation, **values, **bounds)
 
 
 def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -255,6 +272,11 @@ def edits_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -
 def sources_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
     """Return where these facts are said by other messages than these."""
     return tx.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
+
+
+def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
+    """Return which facts these superseded, and by which they were superseded, as pairs with the successor last."""
+    return tx.tuples(SQL["successions"], facts=list(facts))
 
 
 def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:

@@ -249,9 +249,13 @@ async def _supersede(
 # -- facts that come back
 
 
-async def reapply(tx: Transaction, fact: FactColumns, *, actor: str) -> None:
-    """End a restored fact again if a later value of its slot is active."""
+async def reapply(tx: Transaction, fact: FactColumns, *, actor: str, later: UUID | None = None) -> None:
+    """End a restored fact again if a later value of its slot is active, or the fact `later`."""
     stored, successor = await facts.fact(tx, fact.id), await _find_successor(tx, fact)
+    if successor is None and later is not None:
+        other = await facts.fact(tx, later)
+        if other is not None and other.state == "active":
+            successor = Successor(other.valid_from or other.occurred_at, other.id)
     if stored is not None and stored.state == "active" and successor is not None:
         await _supersede(tx, stored, successor.id, successor.begins_at, actor)
 

@@ -26,7 +26,8 @@ from memstore.derive.facts.guidelines import Guidelines
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.formats.parts import list_line
 from memstore.server.mcp import results
-from memstore.server.mcp.tools import TOOLS, BackgroundDeriver, UserMemory, current_memory
+from memstore.server.mcp.background import BackgroundDeriver
+from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
 from memstore.server.mcp.transport import readable_body, readable_lines
 from memstore.settings import Settings
 from memstore.text import escape_control_tokens, format_day

@@ -127,7 +127,8 @@ SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_els
        coalesce((SELECT c.before->>'recipe' FROM fact_changes c
                  WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
                  ORDER BY c.recorded_at, c.id LIMIT 1), f.recipe) = 'hand' AS entered,
-       f.state = 'retracted' AS retracted
+       f.state = 'retracted' AS retracted, f.subject, f.text,
+       coalesce(string_agg(concat_ws(' ', m.name, m.text), ' ') FILTER (WHERE doomed.id IS NULL), '') AS said
 FROM facts f
 LEFT JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id AND s.user_id = %(user_id)s
 LEFT JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id AND m.user_id = %(user_id)s
@@ -136,16 +137,33 @@ WHERE f.user_id = %(user_id)s
   AND (f.id = ANY(%(facts)s::uuid[])
        OR f.id IN (SELECT t.fact_id FROM fact_sources t
                    WHERE t.user_id = %(user_id)s AND t.message_id = ANY(%(messages)s::uuid[])))
-GROUP BY f.user_id, f.id, f.recipe, f.state
+GROUP BY f.user_id, f.id, f.recipe, f.state, f.subject, f.text
 
--- facts_after --
--- The facts that messages say which follow others, with what they say.
-SELECT DISTINCT f.id, f.text, m.text AS said
-FROM unnest(%(lasts)s::bigint[]) AS last (seq)
-JOIN messages m ON m.conversation_id = %(conversation_id)s AND m.seq > last.seq AND m.seq <= last.seq + %(within)s
+-- successions --
+-- Which facts took the place of others, where these are the ones or the others, in the order in which they did.
+SELECT c.fact_id, c.other_id FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.action = 'superseded' AND c.other_id IS NOT NULL
+  AND (c.other_id = ANY(%(facts)s::uuid[]) OR c.fact_id = ANY(%(facts)s::uuid[]))
+  AND NOT EXISTS (SELECT 1 FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+ORDER BY c.recorded_at, c.id
+
+-- facts_near --
+-- The facts of messages near others, with what their own messages say that stay; whether one follows closely, and whether
+-- a model made them.
+SELECT f.id, concat_ws(' ', f.subject, f.value, f.text) AS text,
+       coalesce((SELECT string_agg(concat_ws(' ', o.name, o.text), ' ')
+                 FROM fact_sources r JOIN messages o ON o.user_id = r.user_id AND o.id = r.message_id
+                 WHERE r.user_id = %(user_id)s AND r.fact_id = f.id AND o.user_id = %(user_id)s
+                   AND NOT o.id = ANY(%(messages)s::uuid[])), '') AS said,
+       bool_or(m.seq > run.last AND m.seq <= run.last + %(after)s) AS follows,
+       NOT (f.recipe = 'hand' OR f.recipe LIKE 'rules%%') AS by_model
+FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+JOIN messages m ON m.conversation_id = %(conversation_id)s
+               AND m.seq >= run.first - %(around)s AND m.seq <= run.last + %(around)s
 JOIN fact_sources s ON s.user_id = m.user_id AND s.message_id = m.id AND s.user_id = %(user_id)s
 JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id AND f.user_id = %(user_id)s
 WHERE m.user_id = %(user_id)s
+GROUP BY f.user_id, f.id, f.subject, f.value, f.text, f.recipe
 
 -- edited_into --
 -- Facts that people have edited to be these.

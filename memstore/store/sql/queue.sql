@@ -30,16 +30,6 @@ SELECT id FROM procrastinate_jobs
 WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed')
 LIMIT 1
 
--- let_read --
--- Whoever may erase looks here for what is left, and the server counts jobs.
-DO $$
-BEGIN
-    IF to_regrole('memstore_app') IS NOT NULL THEN
-        GRANT SELECT ON procrastinate_jobs, procrastinate_workers TO memstore_app;
-    END IF;
-END
-$$
-
 -- counts --
 -- How many jobs wait, run and have failed; of the waiting ones those of backfills too.
 SELECT count(*) FILTER (WHERE status = 'todo') AS waiting,

@@ -248,9 +248,13 @@ def _supersede(
 # -- facts that come back
 
 
-def reapply(tx: Transaction, fact: FactColumns, *, actor: str) -> None:
-    """End a restored fact again if a later value of its slot is active."""
+def reapply(tx: Transaction, fact: FactColumns, *, actor: str, later: UUID | None = None) -> None:
+    """End a restored fact again if a later value of its slot is active, or the fact `later`."""
     stored, successor = facts.fact(tx, fact.id), _find_successor(tx, fact)
+    if successor is None and later is not None:
+        other = facts.fact(tx, later)
+        if other is not None and other.state == "active":
+            successor = Successor(other.valid_from or other.occurred_at, other.id)
     if stored is not None and stored.state == "active" and successor is not None:
         _supersede(tx, stored, successor.id, successor.begins_at, actor)
 
