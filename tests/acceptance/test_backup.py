@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.store.embedded.folder import attempts
-from memstore.store.embedded.postmaster import executable
+from memstore.store.embedded.folder import Account, attempts
+from memstore.store.embedded.programs import executable
 from memstore.store.embedded.server import EmbeddedServer, stop
 from tests.command_line import environment, variables
 from tests.helpers.user_rows import rows
@@ -37,7 +37,7 @@ def folders(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 @pytest.fixture
 def shell(tmp_path: Path) -> Callable[..., str]:
     """Run commands of the page in a folder of the test's own, with the embedded server's programs; give the output."""
-    programs = [str(Path(executable(["psql"])[0]).parent), str(Path(sys.executable).parent)]
+    programs = [str(Path(executable(["psql"], Account.of(tmp_path))[0]).parent), str(Path(sys.executable).parent)]
 
     def run(commands: str, **given: object) -> str:
         env = environment(**variables(HASHING)) | {name: str(value) for name, value in given.items()}

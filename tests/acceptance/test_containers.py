@@ -23,7 +23,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from memstore.cli import app
 from memstore.settings import Settings
-from memstore.store.embedded.postmaster import executable
+from memstore.store.embedded.folder import Account
+from memstore.store.embedded.programs import executable
 from memstore.store.embedded.server import EmbeddedServer
 from tests.command_line import SCRIPT, environment
 from tests.conftest import with_database
@@ -150,7 +151,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
         one.chmod(0o711)
     next(run.glob(".s.PGSQL.*[0-9]")).chmod(0o777)
     there = {"PGHOST": str(given["host"]), **({"PGPORT": str(given["port"])} if "port" in given else {})}
-    path = f"{Path(executable(['psql'])[0]).parent}:{os.environ['PATH']}"
+    path = f"{Path(executable(['psql'], Account.of(folder))[0]).parent}:{os.environ['PATH']}"
     env = environment(**SECRETS, **there, PATH=path, POSTGRES_USER=str(given["user"]))
     ran = subprocess.run([DOCKER / "postgres" / "10-memstore.sh"], env=env, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr

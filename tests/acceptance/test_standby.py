@@ -15,7 +15,7 @@ import pytest
 import memstore
 from memstore.errors import DatabaseError
 from memstore.store.embedded.folder import Account
-from memstore.store.embedded.postmaster import executable
+from memstore.store.embedded.programs import executable
 from memstore.store.embedded.server import EmbeddedServer
 from tests.working import HASHING, wait_until
 
@@ -53,7 +53,8 @@ def standby_of(primary: EmbeddedServer, folder: Path) -> Iterator[str]:
         "--checkpoint=fast",
         "--write-recovery-conf",
     ]
-    subprocess.run(executable(copy), check=True, capture_output=True)
+    account = Account.of(folder)
+    subprocess.run(executable(copy, account), check=True, capture_output=True)
     owner = primary.folder.joinpath("data").stat()
     for path in (folder, *folder.rglob("*")):
         os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
@@ -65,8 +66,9 @@ def standby_of(primary: EmbeddedServer, folder: Path) -> Iterator[str]:
         "listen_addresses=",
     ):
         command += ["-c", setting]
-    account = Account.of(folder)
-    process = account.spawn(executable(command), data, sockets, stdin=subprocess.DEVNULL, output=subprocess.DEVNULL)
+    process = account.spawn(
+        executable(command, account), data, sockets, stdin=subprocess.DEVNULL, output=subprocess.DEVNULL
+    )
     try:
         with psycopg.connect(primary.url, autocommit=True) as connection:
             wait_until(lambda: connection.execute("select from pg_stat_replication where state = 'streaming'").rowcount)

@@ -170,6 +170,8 @@ class Machine(RuleBasedStateMachine):
         life = self.lives[who]
         drafts = [life.drafts[number % len(life.drafts)] for number in which]
         drafts = [one for one in drafts if one.external_id] + [life.draft(one, named=True) for one in new]
+        if not drafts:  # a file without a message is refused
+            return
         before = life.model.room(room).last
         kept = life.model.add(room, drafts, skip=True)
         path = self.folder / "history.jsonl"
