@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST_REVISION = "0017"
+NEWEST_REVISION = "0018"
 SERVER_VERSION = 150000
 SQL = statements("database")
 

@@ -131,9 +131,8 @@ class UserIndex:
         They were said just before and after, by the same role: next to a short question, a long answer would be all of
         the neighbourhood.
         """
-        count, (order, begins) = len(self), self._in_order
-        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
-        groups = np.cumsum(begins) * MOST_ROLES + self.records["role"][order]
+        count, (order, sessions) = len(self), self._sessions
+        groups = sessions * MOST_ROLES + self.records["role"][order]
         within = np.argsort(groups, kind="stable")
         order, groups = order[within], groups[within]
         neighbours = np.full((2 * NEIGHBOURS + 1, count), count)
@@ -156,6 +155,21 @@ class UserIndex:
         begins = np.ones(len(order), dtype=np.bool_)
         begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
         return said[order], begins
+
+    @property
+    def _sessions(self) -> tuple[Rows, Numbers]:
+        """The rows of messages in the order of their conversations, and the number of the session of each."""
+        order, begins = self._in_order
+        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
+        return order, np.cumsum(begins)
+
+    @cached_property
+    def sessions(self) -> Numbers:
+        """The number of the session of each row, 0 for what is no message."""
+        order, sessions = self._sessions
+        numbers = np.zeros(len(self), dtype=np.int64)
+        numbers[order] = sessions
+        return numbers
 
     @cached_property
     def messages_and_answered(self) -> tuple[Numbers, Numbers]:
