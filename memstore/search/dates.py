@@ -79,7 +79,8 @@ def _fit(time: Time, days: NDArray[np.datetime64]) -> NDArray[np.float64]:
     if time.month is not None:
         fits &= months.astype(np.int64) % 12 + 1 == time.month
     very_day = fits & ((days - months.astype("M8[D]")).astype(np.int64) + 1 == time.day)
-    return fits.astype(np.float64) + very_day
+    scores: NDArray[np.float64] = fits.astype(np.float64) + very_day
+    return scores
 
 
 # What stands before a date, or behind it, and how a period lies to it.

@@ -52,9 +52,9 @@ WEIGHTS: Mapping[str, float] = {
     # Only for questions about the assistant's words or for an overview: the score (without `role`) of the message that
     # a chunk answers. Worth 1.2 on BEAM 100K; 0.6 to 0.8 are a plateau.
     "answered_message": 0.65,
-    # Only for other questions, which are about one event: said near the best hit. Worth 0.3 on LoCoMo, nothing on BEAM;
-    # near more than one hit BEAM loses.
-    "same_session": 0.1,
+    # Only for other questions, which are about one event: said by a person near the best hit. Worth 0.1 in LoCoMo's
+    # contexts, nothing on BEAM; more of it, or near more hits than one, costs BEAM more than it gives.
+    "same_session": 0.05,
 }
 # In place of those where several things are asked for: their words are not those of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "is_question": 0.2}
@@ -169,7 +169,9 @@ def rank(
     is_of_one_event = weights is WEIGHTS and not boosts_answers and len(rows) > 0
     parts["same_session"] = np.zeros(len(rows))
     if is_of_one_event:
-        [first] = rows[_order(index, rows, np.round(np.sum([*parts.values()], axis=0), 9))[:1]]
+        total = np.round(sum(parts.values()), 9)
+        highest = rows[total == total.max()]
+        first = highest[_order(index, highest, np.zeros(len(highest)))[0]]
         parts["same_session"] = np.round(weights["same_session"] * signals.same_session(index, first, rows), 6)
     if features.vector is None or not features.has_known_words:
         parts["lexical"] -= _lead_without_words(index, rows, values, parts, only_words=features.vector is None)
