@@ -207,7 +207,7 @@ def test_what_was_said_is_never_changed(in_filled: psycopg.Connection[Any], tabl
             continue
         with pytest.raises(InsufficientPrivilege), in_filled.transaction():
             in_filled.execute(f"update {table} set {column} = {column}")
-    if table != "fact_changes":  # a right on one column is enough for that
+    if table not in ("fact_changes", "item_text"):  # a right on one column is enough for that
         with pytest.raises(InsufficientPrivilege), in_filled.transaction():
             in_filled.execute(f"select from {table} for update")
     with pytest.raises(InsufficientPrivilege), in_filled.transaction():
