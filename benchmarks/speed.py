@@ -43,8 +43,8 @@ import memstore
 from memstore import ConversationScope, ids
 from memstore.derive.chunking import sentences
 from memstore.providers import Embedder, Vectors
+from memstore.store.index_cache import IndexCache
 from memstore.store.sql import statements
-from memstore.store.user_index import IndexCache
 from memstore.testing import HashingEmbedder
 
 T = TypeVar("T")

@@ -31,9 +31,9 @@ from memstore.models import (
     SaidFact,
     Tier,
 )
+from memstore.search.questions import asks_for_list, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
-from memstore.search.signals import asks_for_list, asks_for_overview_or_order
 from memstore.store import chunks, facts as stored_facts, messages
 from memstore.store.chunks import Filters, ItemText
 from memstore.store.database import Transaction

@@ -17,7 +17,7 @@ from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models, messages
-from memstore.store.chunks import Model, new_chunk
+from memstore.store.chunks import Model, new_chunk, speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ModelChanged
 from memstore.store.rows import NewChunk, PendingWork, Row
@@ -148,11 +148,6 @@ class Chunker:
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
-
-
-def speaker_prefixed(speaker: str, text: str) -> str:
-    """Return the text by which a message is embedded."""
-    return f"{speaker}: {text}"
 
 
 def document_text(value: Json) -> str:

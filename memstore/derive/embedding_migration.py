@@ -12,13 +12,13 @@ from dataclasses import replace
 from uuid import UUID
 
 from memstore._compat import to_thread
-from memstore.derive.chunks import document_text, speaker_prefixed
+from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
-from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
+from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id, speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ChunkWithoutVector
 from memstore.store.errors import ConcurrentUpdate

@@ -7,9 +7,11 @@ all of them are held in the process.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope
 from memstore.settings import Settings
@@ -18,6 +20,8 @@ from memstore.store.chunks import Model
 from memstore.store.database import Database
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import PostingReach
+
+RENEWED_AT_ONCE = 2000  # chunks
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -43,6 +47,33 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
         erased += (await erase(database, target)).counts.get("messages", 0)
     return erased
+
+
+async def renew_terms(database: Database, user: UUID) -> None:
+    """Make the terms of a user's chunks anew where an earlier tokenizer made them, in batches.
+
+    Recall meanwhile finds what both have alike, which is nearly all. Stopped halfway, it begins again the next time.
+    """
+    after, seen = 0, False
+    while True:
+        async with database.user_transaction(user, [erasure.VERSION]) as tx:
+            [version] = tx.first
+            batch = await chunks.terms_to_renew(tx, after, RENEWED_AT_ONCE)
+        if not batch:
+            break
+        seen, renewed = True, await to_thread(chunks.hash_anew, user, batch)
+        if renewed:
+            try:
+                async with erasure.transaction_if_unchanged(database, user, version) as tx:
+                    await chunks.renew_terms(tx, renewed)
+            except ConcurrentUpdate:  # something was erased meanwhile, maybe one of them
+                continue
+        after = batch[-1].number
+    with suppress(ConcurrentUpdate):  # another process does the same
+        async with database.user_transaction(user) as tx:
+            if seen and (await postings.reach(tx)).posted:
+                await postings.forget(tx)
+            await chunks.finish_terms(tx)
 
 
 async def list_unindexed_users(database: Database) -> list[str]:

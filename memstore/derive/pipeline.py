@@ -22,7 +22,7 @@ from memstore.derive.chunks import ChunkDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
-from memstore.derive.maintenance import run_maintenance
+from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
@@ -154,6 +154,10 @@ async def derive(
             await call()
     else:  # at once: rules read while vectors are computed and rows are written
         await run_all(calls, run.stop_requested.set)
+    async with database.admin_transaction() as tx:
+        stale = await chunks.users_of_other_tokenizer(tx, only.user)
+    for user in stale:
+        await renew_terms(database, user)
     await run_maintenance(database, run.users, dependencies.settings)
     kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}

@@ -34,7 +34,7 @@ from procrastinate.manager import JobManager
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, usage_of
-from memstore.derive.maintenance import run_maintenance
+from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.pipeline import Deriver, OnCall, RunState, advance, make_derivers
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
 from memstore.models import CallProgress, Usage
@@ -258,6 +258,7 @@ class Worker:
     async def _maintain_users(self, timestamp: int) -> None:
         """Maintain every user, also those without new messages: nothing is kept for longer than it may be."""
         async for user, _ in messages.everybody(self._database):
+            await renew_terms(self._database, user)
             await run_maintenance(self._database, [user], self._settings)
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:

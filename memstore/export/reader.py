@@ -20,7 +20,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore.context.request import STRATEGY, VISIBILITY, check_settings
-from memstore.derive.chunks import chunk_of, speaker_prefixed
+from memstore.derive.chunks import chunk_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
@@ -56,6 +56,7 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
 from memstore.models import Conversation, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
+from memstore.store.chunks import speaker_prefixed
 from memstore.store.messages import CLEARED
 from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
 from memstore.store.tokenize import hash_terms

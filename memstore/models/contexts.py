@@ -180,6 +180,8 @@ class Receipt:
         kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
         used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
         lines = [f"{used}; {self.static_tokens:,} the same in every context"]
+        if moment := self.arguments.get("as_of"):
+            lines.append(f"of what was known at {moment}")
         for section, tokens in self.sections.items():
             bar = "█" * round(BAR_WIDTH * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())

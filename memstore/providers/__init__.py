@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
 from threading import RLock
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -103,6 +103,14 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> Vectors:
         """Return the vector of a question: shape (dimensions,), float32, of length 1."""
+
+
+@runtime_checkable
+class SelectiveEmbedder(Protocol):
+    """An Embedder that says which texts it can read."""
+
+    def knows(self, text: str) -> bool:
+        """Return whether the model knows the words of a text; words decide where it does not."""
 
 
 EmbedderLoader = Callable[[str, int], Embedder]  # of a name and dimensions, as `load_stored_embedder`

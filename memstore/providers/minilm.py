@@ -75,6 +75,16 @@ class MiniLM:
         """Return the number of the model's tokens, without [CLS] and [SEP] and without the window's limit."""
         return len(self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
 
+    def knows(self, text: str) -> bool:
+        """Return whether half of a text's letters are in words of the vocabulary, or in parts of two letters and more.
+
+        Other scripts than Latin are read letter by letter, or not at all.
+        """
+        encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
+        parts = zip(encoding.tokens, encoding.offsets, strict=True)
+        known = sum(stop - start for token, (start, stop) in parts if token != "[UNK]" and stop - start > 1)  # nosec B105
+        return 2 * known >= sum(map(str.isalnum, text))
+
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]

@@ -9,15 +9,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from babel import Locale
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
-from memstore.store.tokenize import terms
+from memstore.search.dates import asked_time
 from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
@@ -28,6 +26,7 @@ MICROSECONDS_A_DAY = 86_400 * 10**6
 HALF_TOKENS = 60  # a chunk of so many tokens stands half for itself; 40 to 80 are a plateau
 CHARACTERS = 4  # of a token, about
 TABLE = 2**17  # sums of terms by chunk that are made at once: a megabyte stays in a processor's cache
+NEAR = 8  # messages before or after a hit, which are of the same event
 HEADER_TOKENS = 10  # the day and the speaker before a chunk, in a context
 
 
@@ -168,20 +167,11 @@ def _only_name(text: str, names: Iterable[str]) -> str | None:
 
 
 def date(index: UserIndex, text: str) -> Floats:
-    """Return 1 for what was said in a month, or a year, that the question names, and 2 for the very day."""
-    scores = np.zeros(len(index))
-    dates = named_dates(text)
-    if not dates:
-        return scores
-    days = np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
-    months = days.astype("M8[M]")
-    years, months_of_year = months.astype(np.int64) // 12 + 1970, months.astype(np.int64) % 12 + 1
-    days_of_month = (days - months.astype("M8[D]")).astype(np.int64) + 1
-    for named in dates:
-        pairs = ((named.year, years), (named.month, months_of_year))
-        fits = np.logical_and.reduce([values == wanted for wanted, values in pairs if wanted is not None])
-        scores = np.maximum(scores, fits.astype(np.float64) + (fits & (days_of_month == named.day)))
-    return scores
+    """Return 1 for what was said in the time that the question asks about, and 2 for the very day that it names."""
+    asked = asked_time(text)
+    if not asked.inside and not asked.outside:
+        return np.zeros(len(index))
+    return asked.scores(np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY)
 
 
 def brevity(index: UserIndex) -> Floats:
@@ -224,173 +214,13 @@ def answered_rows(index: UserIndex, rows: Rows) -> Rows:
     return np.flatnonzero(np.isin(messages, asked[asked >= 0]))
 
 
-# What a question asks for.
+def same_session(index: UserIndex, best: int, rows: Rows) -> Floats:
+    """Return 1 for what a person said soon before or after the best hit in its session, less the longer either is.
 
-
-_OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b|sum (?:\w+ )?up\b)"
-    r"|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
-    re.IGNORECASE,
-)
-_TELL = r"say|tell|recommend|suggest|advise|mention|propose|explain|list|write|give|answer|show|warn|come up with"
-_TOLD = (
-    r"said|told|recommended|suggested|advised|mentioned|proposed|explained|listed|wrote|written|given|answered|shown"
-    r"|warned|c[ao]me up with"
-)
-_GESAGT = r"gesagt|empfohlen|vorgeschlagen|geraten|genannt|erwähnt|erklärt|geschrieben|aufgelistet|gegeben|gezeigt"
-_DIT = r"dit|(?:recommand|conseill|suggér|propos|expliqu|mentionn|donn)ée?s?"
-_WORDS_OF_ASSISTANT = re.compile(
-    rf"\bdid you (?:\w+ )?(?:{_TELL})\b|\byou(?:'ve|'d)? (?:(?:once|just|already|then|had|have) )?(?:{_TOLD})\b"
-    rf"|\b(?:du|(?-i:Sie))\b[^.?!]{{0,60}}\b(?:{_GESAGT})\b"
-    r"|\b(?:tu (?:m'|nous )?(?:as|avais)|as-tu|vous (?:m'|nous )?(?:avez|aviez)|avez-vous)\b"
-    rf"[^.?!]{{0,30}}\b(?:{_DIT})\b"
-    r"|\b(?:dijiste|recomendaste|sugeriste|aconsejaste|propusiste|explicaste|mencionaste|diste)\b"
-    r"|\bhas (?:dicho|recomendado|sugerido|aconsejado|propuesto|explicado|mencionado|dado)\b"
-    r"|你[^。？！?]{0,10}(?:推荐|建议|说过|说的|提到|告诉)",
-    re.IGNORECASE,
-)
-# A plural just behind "which"; a count; all of something, or what two share; and what somebody has done so far.
-_PLURAL = r"(?!(?:this|his|was|is|does|has|us|yes|always|\w*(?:ss|us|is))\b)[a-z]{3,}s"
-_LIST = re.compile(
-    rf"\b(?:what|which) (?:[\w+&/-]+ ){{0,3}}?(?:{_PLURAL}|people|children)\b"
-    r"(?= (?:has|have|had|do|does|did|are|were|is|was|can|could|will|would|might|should|in|of|at|for|with|on|[a-z]+ed)"
-    r"\b|[?]|$)"
-    rf"|\b(?:what|which|who) (?:are|were|all)\b(?: [\w'’.-]+){{1,4}}? {_PLURAL}\b"
-    r"|\b(?:what|which|where|who)(?: kinds?| types?| sorts?)?(?: of)?(?: [\w-]+){0,2} (?:has|have)\b"
-    r"|\bhow (?:many|often)\b|\b(?:kinds|types|sorts) of\b|\b(?:both|in common|altogether|so far)\b"
-    r"|\b(?:all|each|every) (?:of|the|my|his|her|their|our)\b|\b(?:list|name|enumerate) (?:all|every|some|my)\b"
-    r"|\bwie (?:viele|oft)\b|\bwelche [\w-]+(?<!ung)(?<!heit)(?<!keit)(?:[snr]|en|e)\b(?= (?:haben|hat|sind|waren)\b)"
-    r"|\bwelche [\w-]+(?<!ung)(?<!heit)(?<!keit)(?:s|n|er)\b|\bwas (?:alles|haben|hat)\b|\bwo überall\b"
-    r"|\b(?:beide[nrms]?|sämtliche[nrms]?|gemeinsam|insgesamt|bisher)\b|\bwas für \w+(?:s|n|er)\b"
-    r"|\balle[ns]? (?:die|der|den|mein|unser|sein|ihr)\w*\b|\b(?:liste|zähle?|nenne?)\b[^.?!]{0,60}\b(?:auf|alle)\b",
-    re.IGNORECASE,
-)
-
-# The order of events, or how something went on: as of an overview, the topic stands all over a talk.
-_COURSE = re.compile(
-    r"\b(?:in (?:what|which)|the|chronological) order (?:in which|that|did|do|have|has|we|i)\b|\bchronolog"
-    r"|\b(?:throughout|across|over) (?:all )?(?:of )?(?:our|my|these) (?:\w+ )?(?:conversation|session|chat|talk)s?\b"
-    r"|\btimeline\b|\bover time\b|\bover the (?:last |past )?(?:\w+ )?(?:weeks|months|years)\b"
-    r"|\bfrom (?:the )?(?:start|first|beginning) to (?:the )?(?:end|last)\b"
-    r"|\bhow (?:has|have|did)\b[^.?!]{1,80}\b(?:develop|evolve|progress|unfold|change)(?:ed|d)?\b"
-    r"|reihenfolge\b|\b(?:der reihe nach|nacheinander|mit der zeit|im (?:lauf|verlauf)\w*|zeitleiste)\b"
-    r"|\bin (?:all )?unseren gesprächen\b|\büber die (?:letzten )?(?:wochen|monate|jahre)\b"
-    r"|\bwie (?:hat|haben)\b[^.?!]{1,80}\b(?:entwickelt|verändert|gewandelt)\b",
-    re.IGNORECASE,
-)
-# What is not the topic of such a question: "Can you give me a short summary of how".
-_REQUEST = re.compile(
-    r"^(?:[\w'’]+,? ){0,8}?(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|order|reihenfolge|zusammenfassung"
-    r"|überblick|zusammen)\b,?(?: (?:of|on|in which|that|how|what|von|über|davon|der|die|wie|was)\b,?){0,3}(?= \S+ \S)",
-    re.IGNORECASE,
-)
-# Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
-_NO_TOPIC = re.compile(
-    r"chat|chronolog|convers|discuss|everyth|far|give|make|mention|messag|order|overview|pleas|quick|recap|session|short"
-    r"|sum|summari|talk|tell|thing|timelin|today|write|yesterday"
-    r"|bish|bitt|chronologisch|fass|gesproch|gesprach|gestern|gib|heut|kann|kurz|mach|reihenfolg|uberblick|unterhalt"
-    r"|worub|zeitleist|zusamm|zusammenfass"
-)
-
-
-def asks_for_list(question: str) -> bool:
-    """Return whether a question asks for several things or a count, by its form, in English or German.
-
-    >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
-    [True, True, False]
+    A question names one event, and asks for another that was spoken of together with it.
     """
-    return _LIST.search(question) is not None and _has_topic(question)
-
-
-def asks_for_overview(question: str) -> bool:
-    """Return whether a question asks for a summary of what was said, in English or German."""
-    return _OVERVIEW.search(question) is not None
-
-
-def asks_for_overview_or_order(question: str) -> bool:
-    """Return whether a question asks for an overview, an order of events or the course of something, and of what.
-
-    >>> questions = ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")
-    >>> [asks_for_overview_or_order(one) for one in questions]
-    [True, True, False]
-    """
-    return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_topic(question)
-
-
-def _has_topic(question: str) -> bool:
-    return not all(map(_NO_TOPIC.fullmatch, terms(_REQUEST.sub("", question))))
-
-
-def without_request(question: str) -> str:
-    """Return the topic of a question for an overview or a course; any other question as it is.
-
-    >>> without_request("Could you give me a short summary of how the garden changed?")
-    'the garden changed'
-    """
-    return _REQUEST.sub("", question).strip(" ,.?!") if asks_for_overview_or_order(question) else question
-
-
-def asks_for_assistant_words(question: str) -> bool:
-    """Return whether a question asks for what an assistant said: "Which hotel did you recommend?"
-
-    In English, German, French, Spanish and Chinese. To such a question an assistant's words are as likely an answer as
-    a person's.
-    """
-    return _WORDS_OF_ASSISTANT.search(question) is not None
-
-
-# Dates: "in May 2023", "am 8. Mai", "2023年5月", "on 2023-05-08". Only what needs no clock: "last week" is another one
-# every week, and a store gives the same answer to the same question. Names of months are the Unicode CLDR's, by Babel.
-_LANGUAGES = ("en", "de", "fr", "es")
-# Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
-_AMBIGUOUS = ("may", "march", "mars", "august")
-_TIME_WORDS = (
-    "in|of|since|during|by|until|till|before|after|last|this|early|mid|late|from|through|im|seit|ab|bis|vom|letzten"
-    "|diesen|en|de|depuis|avant|après|desde|hasta|antes|durante"
-)
-_BETWEEN = r"(?:,|\.)?\s+(?:of\s+|de[l]?\s+)?"
-
-
-class NamedDate(NamedTuple):
-    """A year, a month (1 to 12), a day, or some of them."""
-
-    year: int | None = None
-    month: int | None = None
-    day: int | None = None
-
-
-def named_dates(text: str) -> list[NamedDate]:
-    """Return the dates that a text names, in their order."""
-    months, folded = _months("abbreviated", "wide"), text.casefold()
-    if not any(map(str.isdecimal, text)) and not any(name in folded for name in months):
-        return []  # most questions: a tenth of a millisecond is much of what recall takes
-    found = []
-    for match in _pattern().finditer(text):
-        said = match.groupdict()
-        year, month, day = (next((said[f"{one}{n}"] for n in range(4) if said.get(f"{one}{n}")), None) for one in "ymd")
-        name = (said["name"] or "").casefold()
-        if name and not (year or day) and (name not in _months("wide") or (name in _AMBIGUOUS and not said["time"])):
-            continue
-        number = months.get(name, int(month) if month else None)
-        if number is None or 1 <= number <= 12:
-            found.append(NamedDate(int(year) if year else None, number, int(day) if day else None))
-    return found
-
-
-@cache
-def _months(*widths: str) -> dict[str, int]:
-    names = (Locale(language).months["format"][width].items() for language in _LANGUAGES for width in widths)
-    return {name.casefold().rstrip("."): number for some in names for number, name in some}
-
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    names = "|".join(sorted(map(re.escape, _months("abbreviated", "wide")), key=len, reverse=True))
-    year, day = r"(?P<y{0}>(?:19|20)\d\d)", r"(?P<d{0}>[0-3]?\d)"
-    forms = [
-        rf"\b{day.format(0)}\.\s?(?P<m0>[01]?\d)\.\s?{year.format(0)}\b",
-        rf"(?<!\w){year.format(1)}(?:[-年](?P<m1>[01]?\d)(?:[-月]{day.format(1)})?)?(?![0-9a-z])",
-        rf"(?:\b(?P<time>{_TIME_WORDS})\s+)?(?:\b{day.format(2)}(?:st|nd|rd|th|er)?{_BETWEEN})?"
-        rf"\b(?P<name>{names})\b\.?(?:\s+{day.format(3)}(?:st|nd|rd|th)?(?!\d))?(?:{_BETWEEN}{year.format(2)}\b)?",
-    ]
-    return re.compile("|".join(forms), re.IGNORECASE)
+    session, short = index.sessions, neighbour_weight(index)
+    steps = np.abs(index.seqs[rows] - index.seqs[best])
+    beside = (session[rows] == session[best]) & (session[best] > 0) & (steps > 0) & (steps <= NEAR)
+    near: Floats = beside * index.by_person[rows] * short[rows] * short[best]
+    return near

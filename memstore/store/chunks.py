@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -20,7 +20,7 @@ from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
-from memstore.store.tokenize import hash_terms
+from memstore.store.tokenize import TOKENIZER, hash_terms
 from memstore.store.user_index import NEIGHBOURS, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
@@ -120,9 +120,18 @@ def _row(new: NewChunk, number: int) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new.chunk, name) for name in COLUMNS}
     row["tier"], row["tags"], row["number"] = new.chunk.tier.value, list(new.tags), number
     for name, numbers in (("terms", new.terms), ("frequencies", new.frequencies)):
-        row[name] = f"{{{','.join(map(str, numbers))}}}"
+        row[name] = _array(numbers)
     row["length"], row["recorded_at"] = sum(new.frequencies), new.recorded_at
     return row
+
+
+def _array(numbers: Iterable[int]) -> str:
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+def speaker_prefixed(speaker: str, text: str) -> str:
+    """Return the text by which a message is embedded and found."""
+    return f"{speaker}: {text}"
 
 
 async def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
@@ -236,6 +245,56 @@ async def items_with_tags(tx: Transaction, tags: Sequence[str]) -> list[UUID]:
 async def latest(tx: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
     """Return the chunks that were said last."""
     return await tx.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
+
+
+async def users_of_other_tokenizer(tx: Transaction, only: UUID | None) -> list[UUID]:
+    """Return the users, or `only` one, whose chunks have terms by an earlier tokenizer; in the operator's scope."""
+    return await tx.column(SQL["other_tokenizer"], tokenizer=TOKENIZER, only=only)
+
+
+class TermsOfChunk(NamedTuple):
+    """A chunk with its terms and the text that they are of, which begins with the speaker of a message."""
+
+    number: int
+    tier: str
+    speaker: str | None
+    length: int
+    terms: list[int]
+    text: str
+
+
+async def terms_to_renew(tx: Transaction, after: int, limit: int) -> list[TermsOfChunk]:
+    """Return the user's chunks after a number, if an earlier tokenizer made their terms."""
+    return await tx.all(SQL["terms_to_renew"], TermsOfChunk, tokenizer=TOKENIZER, after=after, limit=limit)
+
+
+def hash_anew(user_id: UUID, chunks: Sequence[TermsOfChunk]) -> list[tuple[int, int, list[int], list[int]]]:
+    """Return number, change of length, terms and frequencies of those chunks whose terms are others by now. Pure."""
+    renewed = []
+    for chunk in chunks:
+        text = speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
+        terms, frequencies = hash_terms(text, user_id)
+        if terms != chunk.terms:
+            renewed.append((chunk.number, sum(frequencies) - chunk.length, terms, frequencies))
+    return renewed
+
+
+async def renew_terms(tx: Transaction, renewed: Sequence[tuple[int, int, list[int], list[int]]]) -> None:
+    """Store other terms of chunks."""
+    numbers, changes, terms, frequencies = zip(*renewed, strict=True)
+    await tx.run(SQL["count_chunks"], chunks=0, length=sum(changes))
+    await tx.run(
+        SQL["renew_terms"],
+        numbers=list(numbers),
+        lengths=[sum(counts) for counts in frequencies],
+        terms=[_array(each) for each in terms],
+        frequencies=[_array(each) for each in frequencies],
+    )
+
+
+async def finish_terms(tx: Transaction) -> None:
+    """Note that this tokenizer made all terms of the user's chunks."""
+    await tx.run(SQL["terms_renewed"], tokenizer=TOKENIZER)
 
 
 async def has_chunks(tx: Transaction, item: UUID) -> bool:

@@ -26,9 +26,10 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 from memstore.models import Event, EventType
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
+from memstore.store.index_cache import MOST_BYTES, IndexCache
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
-from memstore.store.user_index import MAX_CHUNKS, MOST_BYTES, IndexCache
+from memstore.store.user_index import MAX_CHUNKS
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)

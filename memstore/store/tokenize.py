@@ -20,6 +20,7 @@ import Stemmer
 
 from memstore.text import word_set
 
+TOKENIZER = 2  # a change of terms is another number: maintenance then makes those of stored chunks anew
 MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
 QUESTION_MARK_TERM = "?"  # a term that no word is: of texts that end with a question
@@ -70,6 +71,19 @@ _TOKEN = re.compile(
 )
 _PART = re.compile(rf"(?:(?!_){_W})+")
 _CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)$")
+# French and Italian join a short word to the next: "l'hôpital", "dell'arte". Of all other words the part before the
+# apostrophe is the word, and what follows an ending, as in Turkish: "İstanbul'da". Not in English "don't".
+_ELIDED = re.compile(
+    r"(?<![\w'])(?:[cdjlmnstv]|qu|gl|un|(?:jus|lors|puis|quoi|quel|pres)qu|all|coll|dall|dell|nell|sull|quest|quell|bell|sant|anch"
+    r"|com|cos|dov|quand|senz|tutt|mezz|pover|grand|entr)'(?=\w\w)"
+)
+_ENDING = re.compile(r"(?:(?<=\w\w)|(?<=\d))(?:'(?!t\b)\w+)+(?!\w)")
+# What nobody sees, so that nobody types it: soft hyphens, spaces of no width, marks of direction and of variants.
+_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+# Cases of Turkish I, and forms of the apostrophe, which are one letter to whoever looks for a word.
+_FOLDED = str.maketrans({"ı": "i", "’": "'", "‘": "'", "ʼ": "'", "ʻ": "'"})
+# Characters that may be a word alone: Chinese ones and Korean syllables.
+_WORD_ALONE = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 # Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer: written without spaces, or (Korean) with endings grown on.
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
@@ -81,9 +95,10 @@ def terms(text: str) -> Counter[str]:
     """Return the terms of a text and how often each occurs.
 
     Words are folded (NFKC, case) and stemmed, stop words are left out; numbers stay. Identifiers, versions, e-mail
-    addresses and URLs are there whole and in parts; scripts without spaces as pairs of characters, a lone one alone.
+    addresses, URLs and words with an apostrophe are there whole and in parts; scripts without spaces as pairs of
+    characters, and alone where a character may be a word.
     """
-    words = list(_words(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()))
+    words = list(_words(_fold(text)))
     leaning = _leaning(words)
     stop, languages = (_ENGLISH_STOP if leaning > 0 else _GERMAN_STOP) if leaning else _EITHER_STOP
     found: Counter[str] = Counter()
@@ -95,9 +110,16 @@ def terms(text: str) -> Counter[str]:
     return found
 
 
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
+    return folded.replace("i\u0307", "i").translate(_FOLDED)
+
+
 def is_english(text: str) -> bool:
     """Return whether a text has stop words of English, and more of them than of German."""
-    return _leaning(_words(text.lower())) > 0
+    return _leaning(_words(_fold(text))) > 0
 
 
 def _leaning(words: Iterable[str]) -> int:
@@ -140,7 +162,13 @@ def _words(text: str) -> Iterator[str]:
         elif kind == "word" and whole.isalnum() and whole.isascii():
             yield whole
         elif kind == "word":
-            yield from _parts(_CLITIC.sub("", whole.replace("’", "'")).replace("'", ""))
+            word = _CLITIC.sub("", whole)
+            joined = word.replace("'", "")
+            yield from _parts(joined)
+            if joined != word:
+                alone = (_ELIDED if _ELIDED.search(word) else _ENDING).sub("", word).replace("'", "")
+                if alone != joined:
+                    yield from _parts(alone)
         else:
             yield from _parts(whole.rstrip(".,;:!?)]}"))
 
@@ -161,6 +189,7 @@ def _pairs(word: str) -> Iterator[str]:
     for number, run in enumerate(_UNSPACED.split(word)):
         if number % 2 and len(run) > 1:
             yield from (run[i : i + 2] for i in range(len(run) - 1))
+            yield from _WORD_ALONE.findall(run)
         elif run:
             yield run
 

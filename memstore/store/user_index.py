@@ -8,7 +8,6 @@ but vectors and keyed hashes of words are, until others need the room or the sto
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -28,7 +27,6 @@ Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MAX_CHUNKS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
-MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 
 NEIGHBOURS = 2  # chunks on either side
 KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours count in the mean of their vectors
@@ -131,9 +129,8 @@ class UserIndex:
         They were said just before and after, by the same role: next to a short question, a long answer would be all of
         the neighbourhood.
         """
-        count, (order, begins) = len(self), self._in_order
-        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
-        groups = np.cumsum(begins) * MOST_ROLES + self.records["role"][order]
+        count, (order, sessions) = len(self), self._sessions
+        groups = sessions * MOST_ROLES + self.records["role"][order]
         within = np.argsort(groups, kind="stable")
         order, groups = order[within], groups[within]
         neighbours = np.full((2 * NEIGHBOURS + 1, count), count)
@@ -156,6 +153,21 @@ class UserIndex:
         begins = np.ones(len(order), dtype=np.bool_)
         begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
         return said[order], begins
+
+    @property
+    def _sessions(self) -> tuple[Rows, Numbers]:
+        """The rows of messages in the order of their conversations, and the number of the session of each."""
+        order, begins = self._in_order
+        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
+        return order, np.cumsum(begins)
+
+    @cached_property
+    def sessions(self) -> Numbers:
+        """The number of the session of each row, 0 for what is no message."""
+        order, sessions = self._sessions
+        numbers = np.zeros(len(self), dtype=np.int64)
+        numbers[order] = sessions
+        return numbers
 
     @cached_property
     def messages_and_answered(self) -> tuple[Numbers, Numbers]:
@@ -382,59 +394,3 @@ def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
             last = merged.pop()
             merged[-1] = np.concatenate([merged[-1], last])
     return tuple(merged)
-
-
-class IndexCache:
-    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
-
-    Users with more than `max_chunks` chunks have none; for them it keeps the speakers of the chunks that were found.
-    `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
-    """
-
-    def __init__(self, max_chunks: int = MAX_CHUNKS, most_bytes: int = MOST_BYTES) -> None:
-        self.max_chunks = max_chunks
-        self._most = most_bytes
-        self._kept: dict[tuple[UUID, UUID], UserIndex] = {}  # who asked last comes last
-        self._bytes = 0  # of all that are kept: to add them up at each change takes 0.1 s for 100,000 users
-        self._speakers: dict[tuple[UUID, UUID], frozenset[str]] = {}
-        self.active_models: dict[UUID, tuple[str, int] | None] = {}
-        self._turn = threading.Lock()
-
-    def get(self, user_id: UUID, model: UUID) -> UserIndex | None:
-        """Return a user's arrays with the vectors of a model, of whatever version."""
-        with self._turn:
-            kept = self._kept.pop((user_id, model), None)
-            if kept is not None:
-                self._kept[user_id, model] = kept  # as the latest one
-            return kept
-
-    def put(self, user_id: UUID, model: UUID, arrays: UserIndex) -> None:
-        """Keep a user's arrays; those of users who have not asked for long go."""
-        with self._turn:
-            self._drop((user_id, model))
-            self._kept[user_id, model] = arrays
-            self._bytes += arrays.nbytes
-            while len(self._kept) > 1 and self._bytes > self._most:
-                self._drop(next(iter(self._kept)))
-
-    def forget(self, user_id: UUID) -> None:
-        """Drop what is known of a user."""
-        with self._turn:
-            for key in [key for key in (*self._kept, *self._speakers) if key[0] == user_id]:
-                self._drop(key)
-                self._speakers.pop(key, None)
-
-    def _drop(self, key: tuple[UUID, UUID]) -> None:
-        gone = self._kept.pop(key, None)
-        self._bytes -= 0 if gone is None else gone.nbytes
-
-    def speakers(self, user_id: UUID, model: UUID) -> frozenset[str]:
-        """Return the names of those who speak in a user's messages, as far as they are known."""
-        arrays = self.get(user_id, model)
-        return self._speakers.get((user_id, model), frozenset()) if arrays is None else arrays.speakers_of_messages
-
-    def add_speakers(self, user_id: UUID, model: UUID, names: frozenset[str]) -> frozenset[str]:
-        """Take in the speakers of the chunks that were found for a user without arrays; return all speakers so far."""
-        with self._turn:
-            heard = self._speakers[user_id, model] = self._speakers.get((user_id, model), frozenset()) | names
-        return heard

@@ -10,6 +10,7 @@ import pytest
 from memstore import BudgetTooSmall, InvalidInput
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
+from memstore.store import chunks, watermarks
 from tests.helpers.fakes import ScriptedReranker
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -227,6 +228,57 @@ async def talk(store: AsyncMemoryStore) -> AsyncConversationScope:
     await scope.add_many(said)
     assert (await store.derive()).failed == ()
     return scope
+
+
+SAID = (
+    *("Hi there", "How are you?", "My passport number is C01X00T47, please keep it safe for the trip next month."),
+    *("Sure.", "Thanks."),
+)
+THAI = ("สวัสดี", "วันนี้ร้อน", "แมวของฉันชื่อมะลิและชอบนอนบนโซฟาตัวใหญ่ในห้องนั่งเล่นทุกวันหลังอาหารเช้า", "ได้", "ดี")
+
+
+@pytest.mark.parametrize(
+    ("embedder", "texts", "word"),
+    [("none", SAID, "C01X00T47"), ("none", THAI, "แมว"), ("onnx:all-MiniLM-L6-v2", THAI, "แมว")],
+)
+async def test_a_neighbour_does_not_come_before_the_only_message_that_has_the_word(
+    url: str, embedder: str, texts: tuple[str, ...], word: str
+) -> None:
+    async with await AsyncMemoryStore.open(url, settings={"embedder": embedder}) as store:
+        scope = store.user("alice").conversation("c")
+        for text in texts:
+            await scope.add("user", text)
+        await store.derive()
+        assert [hit.text for hit in await scope.user.recall(word, limit=1, tiers=["messages"])] == [texts[2]]
+
+
+@pytest.mark.parametrize("settings", [{}, {"max_chunks_in_memory": 0}])
+async def test_terms_of_an_earlier_tokenizer_are_made_anew(
+    url: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def recall(store: AsyncMemoryStore) -> float:
+        [hit, *_] = await store.user("alice").recall("hôpital", limit=1, tiers=["messages"])
+        return hit.parts["lexical"]
+
+    settings |= {"embedder": "none"}
+    async with (
+        await AsyncMemoryStore.open(url, settings=settings) as store,
+        await AsyncMemoryStore.open(url, settings=settings) as other,
+    ):
+        alice = store.user("alice")
+        with monkeypatch.context() as before:
+            before.setattr(chunks, "hash_terms", lambda text, user: ([1], [len(text)]))
+            await alice.conversation("c").add("user", "Je suis à l’hôpital.")
+            await store.derive()
+        async with store._database.user_transaction(alice.id) as tx:
+            await tx.run("UPDATE users SET tokenizer = 1 WHERE user_id = %(user_id)s")
+        assert await recall(store) <= 0
+        assert await recall(other) <= 0
+        await store.derive()
+        assert await recall(store) > 0
+        assert await recall(other) > 0
+        async with store._database.user_transaction(alice.id) as tx:
+            assert await watermarks.find_problems(tx) == {}
 
 
 def about(word: str) -> Callable[[str, str], float]:

@@ -152,6 +152,8 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     assert " 0 tokens, score" not in told
     assert (await alice.receipt(context)).explain() == told
     past = await scope.context("Where does Alice live?", budget=500, as_of=moment)
+    assert f"of what was known at {moment.isoformat()}" in past.explain()
+    assert "known at" not in told
     assert not [one for one in past.receipt.left_out if one.reason == Reason.SUPERSEDED]
     await alice.erase_fact(porto)
     with pytest.raises(NotFound):

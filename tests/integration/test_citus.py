@@ -132,12 +132,12 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
         store.user("gina").conversation("c").add("user", "I live in Graz.")
     folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
     made = Template(filename=str(folder / "script.py.mako")).render(
-        message="", up_revision="0019", down_revision="0018"
+        message="", up_revision="0020", down_revision="0019"
     )
-    (folder / "versions" / "0019_next.py").write_text(str(made))
-    (folder / "versions" / "0019_next.sql").write_text(NEXT)
+    (folder / "versions" / "0020_next.py").write_text(str(made))
+    (folder / "versions" / "0020_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrations, "scripts", lambda: folder)
-    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0019")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0020")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)
     assert distribution.distribute(distributed) == distribution.DistributedTables((), ())

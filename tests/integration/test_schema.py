@@ -203,9 +203,11 @@ def test_what_was_said_is_never_changed(in_filled: psycopg.Connection[Any], tabl
     for (column,) in in_filled.execute(columns, [table]).fetchall():
         if (table, column) == ("fact_changes", "other_id"):  # the log forgets what was erased
             continue
+        if table == "item_text" and column in ("terms", "frequencies", "length"):  # another tokenizer makes them anew
+            continue
         with pytest.raises(InsufficientPrivilege), in_filled.transaction():
             in_filled.execute(f"update {table} set {column} = {column}")
-    if table != "fact_changes":  # a right on one column is enough for that
+    if table not in ("fact_changes", "item_text"):  # a right on one column is enough for that
         with pytest.raises(InsufficientPrivilege), in_filled.transaction():
             in_filled.execute(f"select from {table} for update")
     with pytest.raises(InsufficientPrivilege), in_filled.transaction():

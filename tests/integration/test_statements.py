@@ -88,6 +88,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("llm_usage", "total_usage"),
     *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
     ("postings", "large"),
+    ("chunks", "other_tokenizer"),
     ("embedding_models", "moved"),
     ("erasure", "remove_backfills"),
     ("erasure", "take_back_tokens"),

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from memstore.search.recall import to_first_person
-from memstore.search.signals import (
-    NamedDate,
+from memstore.search.dates import NamedDate, asked_time, named_dates
+from memstore.search.questions import (
     asks_for_assistant_words,
     asks_for_list,
     asks_for_overview,
     asks_for_overview_or_order,
-    named_dates,
     without_request,
 )
+from memstore.search.recall import to_first_person
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,41 @@ from memstore.search.signals import (
         (asks_for_assistant_words, "Quel hôtel m'as-tu recommandé ?", True),
         (asks_for_assistant_words, "¿Qué hotel me recomendaste?", True),
         (asks_for_assistant_words, "你上次推荐的酒店叫什么？", True),
+        (asks_for_assistant_words, "What did you offer me?", True),
+        (asks_for_assistant_words, "Which risk had you emphasized?", True),
+        (asks_for_assistant_words, "What recommendations did you make?", True),
+        (asks_for_assistant_words, "the exercises you walked me through", True),
+        (asks_for_assistant_words, "What was your take on the second offer?", True),
+        (asks_for_assistant_words, "What was suggested by you?", True),
+        (asks_for_assistant_words, "Welche Punkte haben Sie hervorgehoben?", True),
+        (asks_for_assistant_words, "Was sagtest du zu den Steuern?", True),
+        (asks_for_assistant_words, "Was war dein Rat?", True),
+        (asks_for_assistant_words, "Quel était ton avis ?", True),
+        (asks_for_assistant_words, "¿Qué destacaste?", True),
+        (asks_for_assistant_words, "你强调过什么", True),
+        (asks_for_assistant_words, "What did I propose to you?", False),
+        (asks_for_assistant_words, "Which budget did I give you?", False),
+        (asks_for_assistant_words, "What have I told you so far?", False),
+        (asks_for_assistant_words, "Did you know that I moved?", False),
+        (asks_for_assistant_words, "Can you give me a summary of my plans?", False),
+        (asks_for_assistant_words, "What do you recommend for dinner?", False),
+        (asks_for_assistant_words, "Was habe ich dir vorgeschlagen?", False),
+        (asks_for_assistant_words, "Hast du meine Adresse gesehen?", False),
+        (asks_for_assistant_words, "¿Existe un tren?", False),
+        (asks_for_assistant_words, "我跟你说过什么", False),
         (asks_for_assistant_words, "Which hotel did I book?", False),
         (asks_for_assistant_words, "I told you my address, what is it?", False),
         (asks_for_assistant_words, "Was haben sie in der Schule gesagt?", False),
         (asks_for_overview, "Can you summarize what I learned?", True),
         (asks_for_overview, "Give me an OVERVIEW of the project", True),
         (asks_for_overview, "Fass bitte unsere Gespräche zusammen", True),
+        (asks_for_overview, "Summarize all my meetings with Tom", True),
+        (asks_for_overview, "Summarize our conversation of 13 October", True),
+        (asks_for_overview, "Write me a summary of how the interview preparation went", True),
+        (asks_for_overview, "Summarize my keynote speech of 13 October", False),
+        (asks_for_overview, "Can you give me an overview of Ida's wedding?", False),
+        (asks_for_overview, "Recap what happened on 3 May 2024", False),
+        (asks_for_overview, "Fass bitte meine Rede zusammen", False),
         (asks_for_overview, "Which summer did we go?", False),
         (asks_for_overview, "Wie fasst man das an? Wir waren zusammen dort.", False),
         (asks_for_list, "What hobbies does Evan have?", True),
@@ -143,3 +172,48 @@ def test_speakers_are_spoken_for_in_english(question: str, told: str) -> None:
 )
 def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
     assert named_dates(text) == found
+
+
+YEARS = np.array([f"{year}-06-15" for year in range(2019, 2027)], "M8[D]")
+
+
+@pytest.mark.parametrize(
+    ("time", "years"),
+    [
+        *(
+            (time, "25 26")
+            for time in ("after 2024", "nach 2024", "après 2024", "después de 2024", "2024年之后吃了什么")
+        ),
+        *(
+            (time, "19 20 21 22 23")
+            for time in ("before 2024", "until 2024", "prior to 2024", "vor 2024", "avant 2024")
+        ),
+        *((time, "19 20 21 22 23") for time in ("bis 2024", "hasta 2024", "antes del año 2024", "2024年之前")),
+        *(
+            (time, "19 20 21 22 23 25 26")
+            for time in ("not in 2024", "except 2024", "außer 2024", "sauf en 2024", "除了2024年")
+        ),
+        *(
+            (time, "21 22 23")
+            for time in ("between 2021 and 2023", "from 2021 to 2023", "2021–2023", "von 2021 bis 2023")
+        ),
+        *((time, "21 22 23") for time in ("entre 2021 et 2023", "从2021年到2023年", "between May 2021 and June 2023")),
+        *(
+            (time, "24 25 26")
+            for time in ("since 2024", "seit 2024", "not before 2024", "2024 onwards", "not until 2024")
+        ),
+        *((time, "19 20 21") for time in ("through 2021", "no later than 2021", "until the end of 2021")),
+        ("not between 2021 and 2023", "19 20 24 25 26"),
+        ("not in 2023 or 2024", "19 20 21 22 25 26"),
+        ("in 2023, not in 2024", "23"),
+        ("in 2021 and 2023", "21 23"),
+        ("after the 2024 election", "24"),
+        ("after May 2023", "23 24 25 26"),
+        ("before June 2024", "19 20 21 22 23"),
+        ("the week before 16 June 2024", "24"),
+        ("before May", ""),
+    ],
+)
+def test_the_time_that_is_asked_about_is_an_interval(time: str, years: str) -> None:
+    scores = asked_time(f"What did we eat {time}?").scores(YEARS)
+    assert [str(day)[2:4] for day in YEARS[scores > 0]] == years.split()

@@ -93,6 +93,9 @@ def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> No
 def test_by_words_alone_what_matches_is_found_and_what_was_said_last() -> None:
     chunks = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * NEWEST)]
     some = arrays(chunks)
+    some = arrays([replace(chunks[0], characters=2_000, role=Role.ASSISTANT, terms={5: 1}), *chunks[1:5], *chunks[6:]])
+    assert told(rank(some, QueryFeatures("five", None, {"five": 5}), corpus(some), 99))[0][0].item_id.int == 0
+    some = arrays(chunks)
     found = [key.item_id.int for key, _ in told(rank(some, QueryFeatures("five", None, {"five": 5}), corpus(some), 99))]
     assert found == [5, *range(3 * NEWEST - 1, 2 * NEWEST - 1, -1)]
     nothing = told(rank(some, QueryFeatures("", None, {}), corpus(some), 99))
@@ -116,6 +119,26 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
     assert found[1][1]["lexical_neighbours"] > 0
 
 
+@pytest.mark.parametrize(
+    "asked", [QueryFeatures("x", None, {"x": 5}), QueryFeatures("x", np.ones(1, "f"), {"x": 5}, 0, False)]
+)
+def test_a_neighbour_without_the_word_does_not_come_before_what_has_it(asked: QueryFeatures) -> None:
+    said = [Given(n, {n: 1}, [1.0], characters=20) for n in (1, 2, 3, 4, 6)]
+    found = told(rank(arrays([*said, Given(5, {5: 1}, [0.5], characters=400)]), asked, Corpus(6, 6), 9))
+    assert found[0][0].item_id.int == 5
+
+
+def test_what_was_said_near_the_best_hit_has_a_lead() -> None:
+    said = [Given(n, {}, [[0.0, 1.0], [1.0, 0.0]][n == 9], characters=40) for n in range(20)]
+    other = Given(99, {}, [0.0, 1.0], characters=40, conversation=UUID(int=9))
+    asked = QueryFeatures("Where?", np.array([1, 0], "f"), {})
+    parts = {
+        key.item_id.int: own["same_session"]
+        for key, own in told(rank(arrays([*said, other]), asked, Corpus(21, 9), 30))
+    }
+    assert {number for number, part in parts.items() if part > 0} == {*range(1, 18)} - {9}
+
+
 def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers() -> None:
     some = arrays(TALK)
     plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, OVERVIEW))
@@ -127,6 +150,8 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
         else:
             assert own["answered_message"] == 0, "a person, and a fact, answers nothing"
         for name, part in plain[key].items():  # to any other question an answer is what it says itself
+            if name == "same_session":
+                continue
             weight = 0 if name == "answered_message" else WEIGHTS[name]
             assert part == pytest.approx(own[name] * weight / OVERVIEW_WEIGHTS[name], abs=1e-5)
     assert sum(own["answered_message"] > 0 for own in parts.values()) > 20

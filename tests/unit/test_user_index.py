@@ -13,8 +13,9 @@ from memstore.models import Role, Tier
 from memstore.search.recall import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store import postings
+from memstore.store.index_cache import IndexCache
 from memstore.store.postings import IndexedChunk, Matches, Postings
-from memstore.store.user_index import SESSION_GAP_HOURS, IndexCache, UserIndex
+from memstore.store.user_index import SESSION_GAP_HOURS, UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
 USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)

@@ -25,8 +25,8 @@ from memstore.context.utterances import (
     score_comment,
 )
 from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
+from memstore.search.questions import asks_for_list, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
-from memstore.search.signals import asks_for_list, asks_for_overview_or_order
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
 MOST_FACTS = 40  # offered to selection

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore._sync.store import chunks, embedding_models, messages
-from memstore._sync.store.chunks import Model, new_chunk
+from memstore._sync.store.chunks import Model, new_chunk, speaker_prefixed
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
@@ -148,11 +148,6 @@ class Chunker:
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
-
-
-def speaker_prefixed(speaker: str, text: str) -> str:
-    """Return the text by which a message is embedded."""
-    return f"{speaker}: {text}"
 
 
 def document_text(value: Json) -> str:

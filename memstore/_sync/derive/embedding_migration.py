@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from memstore._sync.derive.chunks import document_text, speaker_prefixed
+from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
-from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
+from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id, speaker_prefixed
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ChunkWithoutVector
 from memstore.derive.dependencies import Dependencies

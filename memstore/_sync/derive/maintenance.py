@@ -8,6 +8,7 @@ all of them are held in the process.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -19,6 +20,8 @@ from memstore._sync.store.postings import PostingReach
 from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
+
+RENEWED_AT_ONCE = 2000  # chunks
 
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -44,6 +47,33 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
         erased += (erase(database, target)).counts.get("messages", 0)
     return erased
+
+
+def renew_terms(database: Database, user: UUID) -> None:
+    """Make the terms of a user's chunks anew where an earlier tokenizer made them, in batches.
+
+    Recall meanwhile finds what both have alike, which is nearly all. Stopped halfway, it begins again the next time.
+    """
+    after, seen = 0, False
+    while True:
+        with database.user_transaction(user, [erasure.VERSION]) as tx:
+            [version] = tx.first
+            batch = chunks.terms_to_renew(tx, after, RENEWED_AT_ONCE)
+        if not batch:
+            break
+        seen, renewed = True, chunks.hash_anew(user, batch)
+        if renewed:
+            try:
+                with erasure.transaction_if_unchanged(database, user, version) as tx:
+                    chunks.renew_terms(tx, renewed)
+            except ConcurrentUpdate:  # something was erased meanwhile, maybe one of them
+                continue
+        after = batch[-1].number
+    with suppress(ConcurrentUpdate):  # another process does the same
+        with database.user_transaction(user) as tx:
+            if seen and (postings.reach(tx)).posted:
+                postings.forget(tx)
+            chunks.finish_terms(tx)
 
 
 def list_unindexed_users(database: Database) -> list[str]:

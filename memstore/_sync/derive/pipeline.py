@@ -21,7 +21,7 @@ from uuid import UUID
 from memstore._compat import run_all_threads
 from memstore._sync.derive.chunks import ChunkDeriver, with_active_embedder
 from memstore._sync.derive.facts.deriver import FactDeriver
-from memstore._sync.derive.maintenance import run_maintenance
+from memstore._sync.derive.maintenance import renew_terms, run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
@@ -155,6 +155,10 @@ def derive(
             call()
     else:  # at once: rules read while vectors are computed and rows are written
         run_all_threads(calls, run.stop_requested.set)
+    with database.admin_transaction() as tx:
+        stale = chunks.users_of_other_tokenizer(tx, only.user)
+    for user in stale:
+        renew_terms(database, user)
     run_maintenance(database, run.users, dependencies.settings)
     kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}

@@ -28,9 +28,18 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.postings import Matches
 from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
-from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
+from memstore.providers import (
+    Embedder,
+    EmbedderLoader,
+    Reranker,
+    Scores,
+    SelectiveEmbedder,
+    Vectors,
+    load_stored_embedder,
+)
+from memstore.search.questions import without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
-from memstore.search.signals import B, Corpus, idf, saturate, without_request
+from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
@@ -64,7 +73,9 @@ class Query(QueryFeatures):
         text = to_first_person(without_request(self.text), speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        return replace(self, embedded_text=text, vector=self.embedder.embed_query(text))
+        vector = self.embedder.embed_query(text)
+        is_known = text.isascii() or not isinstance(self.embedder, SelectiveEmbedder) or self.embedder.knows(text)
+        return replace(self, embedded_text=text, vector=vector, has_known_words=is_known)
 
     def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's chunks."""

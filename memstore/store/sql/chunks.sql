@@ -27,8 +27,8 @@ WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 -- version --
 -- The version that arrays in a process must agree with, and the embedders. To add or remove chunks updates the user's row.
 -- To give vectors to stored chunks writes the model's row anew. A server that was restored from a backup
--- counts its transactions from there again, and has been started since.
-SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+-- counts its transactions from there again, and has been started since. Another tokenizer made other terms.
+SELECT u.xmin || '/' || u.tokenizer || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length,
        u.posted AS posted_up_to,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
@@ -55,7 +55,7 @@ string_agg(vector_send(v.embedding), '') AS vectors
 -- arrays --
 -- Chunks that came since a moment; count and digest are of all chunks.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
-SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+SELECT u.xmin || '/' || u.tokenizer || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
        total.chunks, total.digest, total.newest, fresh.*
 FROM users u,
@@ -272,3 +272,32 @@ ORDER BY created_at, id
 INSERT INTO item_vectors (user_id, item_id, chunk_index, model_id, embedding)
 VALUES (%(user_id)s, %(item_id)s, %(chunk_index)s, %(model_id)s, %(embedding)s)
 ON CONFLICT (user_id, item_id, chunk_index, model_id) DO NOTHING
+
+-- other_tokenizer --
+-- Whose chunks have terms by an earlier tokenizer; needs the operator's scope to see more than one user.
+SELECT user_id FROM users WHERE tokenizer < %(tokenizer)s AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
+
+-- terms_to_renew --
+-- Chunks after a number with their terms, each with its part of the text, if another tokenizer made them.
+SELECT t.number, t.tier, t.speaker, t.length, t.terms,
+       substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
+FROM users u
+JOIN item_text t ON t.user_id = u.user_id
+LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
+LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
+LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
+WHERE u.user_id = %(user_id)s AND t.user_id = %(user_id)s AND u.tokenizer < %(tokenizer)s AND t.number > %(after)s
+ORDER BY t.number
+LIMIT %(limit)s
+
+-- renew_terms --
+-- Other terms of chunks that are stored.
+UPDATE item_text t
+SET terms = n.terms::bigint[], frequencies = n.frequencies::smallint[], length = n.length
+FROM unnest(%(numbers)s::bigint[], %(lengths)s::bigint[], %(terms)s::text[], %(frequencies)s::text[])
+     AS n (number, length, terms, frequencies)
+WHERE t.user_id = %(user_id)s AND t.number = n.number
+
+-- terms_renewed --
+-- All of the user's chunks have terms by this tokenizer.
+UPDATE users SET tokenizer = %(tokenizer)s WHERE user_id = %(user_id)s AND tokenizer < %(tokenizer)s
