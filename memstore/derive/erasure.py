@@ -205,6 +205,7 @@ async def _remove_rows(
     later = _find_later(await erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
     await facts.recompute_first_said(tx, staying)
+    await erasure.move_chunks(tx, staying)
     for fact in await facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
         await reapply(tx, fact, actor=ACTOR, later=later.get(fact.id))
     await erasure.forget_replaced(tx, gone)

@@ -277,6 +277,11 @@ async def sources_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[
     return await tx.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
 
 
+async def move_chunks(tx: Transaction, facts: Sequence[UUID]) -> None:
+    """Move the chunks of facts that their conversation no longer says to the first one that does."""
+    await tx.run(SQL["move_chunks"], facts=list(facts))
+
+
 async def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
     """Return which facts these superseded, and by which they were superseded, as pairs with the successor last."""
     return await tx.tuples(SQL["successions"], facts=list(facts))

@@ -336,6 +336,11 @@ async def test_a_fact_stays_with_its_marks_if_another_message_says_all_its_words
     certificate = await alice.erase_message(first)
     assert certificate.again == {"summaries": 1}
     await store.derive()
+    assert (await one.erase()).id is not None
+    assert holding(store.url, one.id, first.id) == {}
+    if marked.get("importance") != "unimportant" and "expires_at" not in marked:
+        [hit] = await alice.recall("peanuts", tiers=["facts"], conversation="other")
+        assert hit.id == fact.id
     [again] = await alice.facts(state="all")
     assert (again.id, again.text, list(again.sources)) == (fact.id, fact.text, [second.id])
     assert (again.importance, again.expires_at) == (fact.importance, fact.expires_at)

@@ -205,6 +205,8 @@ def test_what_was_said_is_never_changed(in_filled: psycopg.Connection[Any], tabl
             continue
         if table == "item_text" and column in ("terms", "frequencies", "length"):  # another tokenizer makes them anew
             continue
+        if (table, column) == ("item_text", "conversation_id"):  # a fact's own may be erased
+            continue
         with pytest.raises(InsufficientPrivilege), in_filled.transaction():
             in_filled.execute(f"update {table} set {column} = {column}")
     if table not in ("fact_changes", "item_text"):  # a right on one column is enough for that

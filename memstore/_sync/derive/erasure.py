@@ -203,6 +203,7 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
     later = _find_later(erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
     facts.recompute_first_said(tx, staying)
+    erasure.move_chunks(tx, staying)
     for fact in facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
         reapply(tx, fact, actor=ACTOR, later=later.get(fact.id))
     erasure.forget_replaced(tx, gone)

@@ -139,6 +139,18 @@ WHERE f.user_id = %(user_id)s
                    WHERE t.user_id = %(user_id)s AND t.message_id = ANY(%(messages)s::uuid[])))
 GROUP BY f.user_id, f.id, f.recipe, f.state, f.subject, f.text
 
+-- move_chunks --
+-- The chunks of facts that their conversation no longer says go to the first one that does.
+UPDATE item_text t
+SET conversation_id = (SELECT m.conversation_id
+                       FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                       WHERE s.user_id = %(user_id)s AND s.fact_id = t.item_id AND m.user_id = %(user_id)s
+                       ORDER BY m.occurred_at, m.id LIMIT 1)
+WHERE t.user_id = %(user_id)s AND t.item_id = ANY(%(facts)s::uuid[])
+  AND NOT EXISTS (SELECT 1 FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                  WHERE s.user_id = %(user_id)s AND s.fact_id = t.item_id AND m.user_id = %(user_id)s
+                    AND m.conversation_id = t.conversation_id)
+
 -- successions --
 -- Which facts took the place of others, where these are the ones or the others, in the order in which they did.
 SELECT c.fact_id, c.other_id FROM fact_changes c

@@ -1,3 +1,8 @@
+-- rights --
+-- The chunk of a fact moves to a conversation that says it, when its own is erased.
+GRANT UPDATE (conversation_id) ON item_text TO memstore_app
+
+-- statistics --
 -- The planner keeps samples of columns in pg_statistic, until the next ANALYZE also of rows that were erased. Of columns
 -- that hold what people say, and names, it keeps none. Setting a type, though it is the same, removes what is kept of it.
 do $$
@@ -42,4 +47,4 @@ begin
     end loop;
     alter index facts_by_value alter column 2 set statistics 0;  -- lower(value)
 end
-$$;
+$$
