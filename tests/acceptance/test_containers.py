@@ -190,6 +190,8 @@ def free_port() -> int:
 
 @pytest.mark.slow
 def test_what_the_services_run_serves_and_derives(postgres: dict[str, str], tmp_path: Path) -> None:
+    if os.geteuid() == 0 and (barrier := Account(10001, 10001).find_barrier(Path(sys.prefix))):
+        pytest.skip(f"the image's account cannot enter {barrier}")
     tmp_path.chmod(0o755)
     place = {"MEMSTORE_CONFIG": "", "MEMSTORE_EMBEDDER": "none", **postgres}
 
