@@ -80,7 +80,7 @@ _ELIDED = re.compile(
 _ENDING = re.compile(r"(?:(?<=\w\w)|(?<=\d))(?:'(?!t\b)\w+)+(?!\w)")
 # What nobody sees, so that nobody types it: soft hyphens, spaces of no width, marks of direction and of variants.
 _INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
-# Cases of Turkish I, and forms of the apostrophe, which are one letter to whoever looks for a word.
+# Cases of Turkish I, and forms of the apostrophe, which are one letter for a search.
 _FOLDED = str.maketrans({"ı": "i", "’": "'", "‘": "'", "ʼ": "'", "ʻ": "'"})
 # Characters that may be a word alone: Chinese ones and Korean syllables.
 _WORD_ALONE = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
