@@ -112,6 +112,8 @@ async def test_what_was_said_is_erased_with_a_certificate_that_is_verified(
         ("DELETE", path("alice")),
     ]
     for method, place in places:
+        for misspelt in ({"dryRun": True}, {"dry-run": True}):
+            assert (await client.request(method, place, params=misspelt)).status_code == 422
         rehearsal = (await client.request(method, place, params={"dry_run": True})).json()
         answer = await client.request(method, place)
         certificate = answer.json()

@@ -6,6 +6,7 @@ from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
 from memstore.models import Certificate, ScanResult
 from memstore.server.http.dependencies import (
@@ -15,38 +16,47 @@ from memstore.server.http.dependencies import (
     USER,
     ConversationDep,
     StoreDep,
+    StrictModel,
     UserDep,
 )
 from memstore.server.http.middleware import disable_timeout
 
 erasures = APIRouter(tags=["erasures"])
-DryRun = Annotated[bool, Query(description="erase nothing, and return what would be removed")]
+
+
+class ErasureParams(StrictModel):
+    """Whether it is only a rehearsal: what is misspelt is refused, and erases nothing."""
+
+    dry_run: bool = Field(False, description="erase nothing, and return what would be removed")
+
+
+Params = Annotated[ErasureParams, Query()]
 
 
 @erasures.delete(USER)
-async def erase_user(user: UserDep, request: Request, dry_run: DryRun = False) -> Certificate:
+async def erase_user(user: UserDep, request: Request, params: Params) -> Certificate:
     """Erase everything of a user, tokens of this user's too; return the certificate. There is no timeout."""
     disable_timeout(request.scope)
-    return await user.erase(dry_run=dry_run)
+    return await user.erase(dry_run=params.dry_run)
 
 
 @erasures.delete(CONVERSATION)
-async def erase_conversation(conversation: ConversationDep, request: Request, dry_run: DryRun = False) -> Certificate:
+async def erase_conversation(conversation: ConversationDep, request: Request, params: Params) -> Certificate:
     """Erase a conversation with all that was derived from it; return the certificate. There is no timeout."""
     disable_timeout(request.scope)
-    return await conversation.erase(dry_run=dry_run)
+    return await conversation.erase(dry_run=params.dry_run)
 
 
 @erasures.delete(f"{USER}/messages/{{message}}")
-async def erase_message(user: UserDep, message: UUID, dry_run: DryRun = False) -> Certificate:
+async def erase_message(user: UserDep, message: UUID, params: Params) -> Certificate:
     """Erase a message with all that was derived from it; return the certificate."""
-    return await user.erase_message(message, dry_run=dry_run)
+    return await user.erase_message(message, dry_run=params.dry_run)
 
 
 @erasures.post(f"{USER}/facts/{{fact}}/erase")
-async def erase_fact(user: UserDep, fact: UUID, dry_run: DryRun = False) -> Certificate:
+async def erase_fact(user: UserDep, fact: UUID, params: Params) -> Certificate:
     """Erase a fact, which DELETE only retracts; return the certificate. The messages that say it stay."""
-    return await user.erase_fact(fact, dry_run=dry_run)
+    return await user.erase_fact(fact, dry_run=params.dry_run)
 
 
 @erasures.get(f"{USER}/erasures")
