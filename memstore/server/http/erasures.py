@@ -25,7 +25,7 @@ erasures = APIRouter(tags=["erasures"])
 
 
 class ErasureParams(StrictModel):
-    """Whether it is only a rehearsal: what is misspelt is refused, and erases nothing."""
+    """Whether this is a rehearsal. A misspelt name is refused, and nothing is erased."""
 
     dry_run: bool = Field(False, description="erase nothing, and return what would be removed")
 
