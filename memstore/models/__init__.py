@@ -47,6 +47,7 @@ from memstore.models.facts import (
     kind_of as kind_of,
 )
 from memstore.models.messages import (
+    IMPORTED_MEMORY as IMPORTED_MEMORY,
     INSTRUCTION_ROLES as INSTRUCTION_ROLES,
     LONGEST_TTL as LONGEST_TTL,
     TRUST as TRUST,
@@ -57,6 +58,7 @@ from memstore.models.messages import (
     Conversation as Conversation,
     Document as Document,
     Hit as Hit,
+    ImportedMemory as ImportedMemory,
     Json as Json,
     Message as Message,
     Namespace as Namespace,

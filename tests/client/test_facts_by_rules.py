@@ -1,6 +1,8 @@
 """Sentences of newcomers in a store: what changes one thing leaves the others, and order leaves no trace."""
 
+import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -131,3 +133,48 @@ async def test_many_facts_are_stored_in_steps(store: AsyncMemoryStore, monkeypat
         known = await scope.facts(state="all")
         states[user] = sorted((fact.text, fact.state, str(fact.valid_to), len(fact.sources)) for fact in known)
     assert states["alice"] == states["bob"]
+
+
+async def test_what_another_assistant_remembered_becomes_facts_with_their_source(
+    store: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    saved = (
+        "User is allergic to nuts.",
+        "User's name is Bea.",
+        "The user lives in Porto.",
+        "Prefers metric units.",
+        "User has moved to Leeds.",
+    )
+    instructions = {"content_type": "user_editable_context", "user_profile": None, "user_instructions": "Be brief."}
+    contents = [{"content_type": "text", "parts": [text]} for text in saved]
+    messages = [
+        {"author": {"role": "assistant"}, "recipient": "bio", "create_time": number, "content": content}
+        for number, content in enumerate(contents, 1)
+    ] + [{"author": {"role": "user"}, "create_time": 9, "content": instructions}]
+    mapping = {f"m{n}": {"parent": f"m{n - 1}" if n else None, "message": one} for n, one in enumerate(messages)}
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([{"conversation_id": "c", "mapping": mapping, "current_node": "m5"}]))
+    assert [(await store.import_file(path, user="alice")).new for _ in range(2)] == [6, 0]
+    await store.derive()
+
+    user = store.user("alice")
+    facts = {fact.text: fact for fact in await user.facts()}
+    assert facts.keys() == {
+        "The user is allergic to nuts.",
+        "The user's name is Bea.",
+        'The user: "Prefers metric units."',
+        "The user lives in Leeds.",
+        'The user: "Be brief."',
+    }
+    assert (facts['The user: "Be brief."'].type, facts["The user is allergic to nuts."].type) == (
+        "procedure",
+        "constraint",
+    )
+    (message,) = [one for one in await user.conversation("chatgpt-memories").messages() if "nuts" in str(one.content)]
+    assert facts["The user is allergic to nuts."].sources == [message.id]
+
+    await user.conversation("chat").add("user", "I'm allergic to nuts.")
+    await store.derive()
+    assert len(await user.facts()) == 5
+    await user.erase()
+    assert await user.facts() == []

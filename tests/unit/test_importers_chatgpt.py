@@ -106,8 +106,9 @@ HIDDEN = {
     "null_part": said({"content_type": "text", "parts": [None]}),
     "thoughts": said({"content_type": "thoughts", "thoughts": [{"summary": "a", "content": "b"}]}, "assistant"),
     "recap": said({"content_type": "reasoning_recap", "content": "Thought for 3 s"}, "assistant"),
-    "instructions": said({"content_type": "user_editable_context", "user_profile": "x"}),
-    "memories": said({"content_type": "model_editable_context", "model_set_context": "x"}, "assistant"),
+    "no_instructions": said({"content_type": "user_editable_context", "user_profile": "", "user_instructions": None}),
+    "no_memories": said({"content_type": "model_editable_context", "model_set_context": ""}, "assistant"),
+    "a_memory_to_forget": said("Forget that User lives in Porto.", "assistant", recipient="bio"),
 }
 
 
@@ -119,6 +120,7 @@ def test_what_the_format_hides_is_left_out_and_counted(tmp_path):
     counts = ignored(found)
     assert counts.total() == len(HIDDEN)
     assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
+    assert counts["calls of tools"] == 2
 
 
 # --- what they say --------------------------------------------------------------------------------------------------
@@ -179,6 +181,68 @@ def test_what_no_database_keeps_is_replaced_and_said(one):
 def test_an_attached_file_is_named(one):
     files = [{"name": "lease.pdf", "mime_type": "application/pdf"}, {"name": "a.png", "mime_type": "image/png"}, None]
     assert texts(one(said("Sum up.", metadata={"attachments": files}))) == ["Sum up.\n\n[file: lease.pdf]"]
+
+
+# --- what ChatGPT remembers ------------------------------------------------------------------------------------------
+
+WRAPPED = {
+    "content_type": "user_editable_context",
+    "user_profile": "This profile is shown to you.\nUser profile:\n```Role: nurse```",
+    "user_instructions": "The user said how to respond:\n```Be brief.```",
+}
+LISTED = "1. [2024-04-02]. User is vegetarian.\n\n2. [2024-04-30]. User lives in Porto,\nnear the river.\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "memories"),
+    [
+        (said("User likes tea.", "assistant", recipient="bio"), [("saved memory", "User likes tea.", NOON)]),
+        (
+            said({"content_type": "model_editable_context", "model_set_context": LISTED}, "assistant"),
+            [
+                ("saved memory", "User is vegetarian.", 1712016000.0),
+                ("saved memory", "User lives in Porto,\nnear the river.", 1714435200.0),
+            ],
+        ),
+        (said(WRAPPED), [("about the user", "Role: nurse", NOON), ("instructions", "Be brief.", NOON)]),
+        (
+            said(
+                WRAPPED | {"user_profile": "x"},
+                metadata={"user_context_message_data": {"about_user_message": "I'm a nurse."}},
+                create_time=None,
+            ),
+            [("about the user", "I'm a nurse.", NOON), ("instructions", "Be brief.", NOON)],
+        ),
+        (
+            said("", "system", metadata={"user_context_message_data": {"about_model_message": "No emojis."}}),
+            [("instructions", "No emojis.", NOON)],
+        ),
+    ],
+)
+def test_what_chatgpt_remembers_becomes_messages_of_the_person(one, message, memories):
+    hello, *found = one(said("hello"), message)
+    assert (hello.conversation, {record.conversation for record in found}) == ("c1", {"chatgpt-memories"})
+    assert [
+        (item["metadata"]["imported_memory"], item["content"], item["occurred_at"].timestamp())
+        for item in (record.message for record in found)
+    ] == memories
+    assert {(record.message["role"], record.title, record.channel) for record in found} == {
+        ("user", "Saved memories", "chatgpt")
+    }
+
+
+def test_a_memory_of_many_conversations_comes_once_and_the_latest_last(read):
+    def saved(text: str, time: float) -> dict:
+        return conversation(
+            chain(said(text, "assistant", recipient="bio", create_time=time)), conversation_id=str(time)
+        )
+
+    newest_first = [saved("User lives in Leeds.", NOON + 9), saved("User lives in Porto.", NOON + 5)]
+    found = read([*newest_first, saved("User lives in Leeds.", NOON + 7)])
+    again = read(newest_first)
+    assert texts(found) == texts(again) == ["User lives in Porto.", "User lives in Leeds."]
+    assert found[1].message["occurred_at"].timestamp() == NOON + 7
+    assert [one.message["external_id"] for one in found] == [one.message["external_id"] for one in again]
 
 
 # --- when -----------------------------------------------------------------------------------------------------------

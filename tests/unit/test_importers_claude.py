@@ -120,3 +120,28 @@ def test_a_null_costs_itself(read):
     )
     found = read(conversation(None, message, None))
     assert (texts(found), reasons(found)) == (["hello\n\n[file: a.txt]"], [])
+
+
+def test_what_claude_remembers_becomes_messages_of_the_person(tmp_path):
+    path = tmp_path / "data-2026-04-01-batch-0000.zip"
+    memory = {
+        "conversations_memory": "**Work context**\n\nBea is a nurse in Porto.\n\n**Personal context**\n\nShe has a cat.\n",
+        "project_memories": {"p1": "A garden with herbs.", "p2": None},
+        "account_uuid": "a",
+    }
+    history = json.dumps([conversation(said("1"))])
+    for written in ([memory], memory):
+        path.write_bytes(zipped({"conversations.json": history, "memories.json": json.dumps(written)}))
+        assert importer_for(path).name == "claude"
+        found = list(Claude(path).read())
+        assert [(record.conversation, record.message["content"]) for record in found] == [
+            ("c1", "hello"),
+            ("claude-memories", "Bea is a nurse in Porto."),
+            ("claude-memories", "She has a cat."),
+            ("claude-memories", "A garden with herbs."),
+        ]
+        kinds = [record.message["metadata"].get("imported_memory") for record in found]
+        assert kinds == [None, "saved memory", "saved memory", "project"]
+        assert found[1].message["metadata"]["occurred_at"] == "imported"
+    assert texts(read_file(Claude, tmp_path / "memories.json", [memory])) == texts(found)[1:]
+    assert importer_for(tmp_path / "memories.json").name == "claude"

@@ -21,6 +21,7 @@ from itertools import islice
 from uuid import UUID
 
 from memstore import ids
+from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies, DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
 from memstore.derive.rules import pack
@@ -37,7 +38,18 @@ from memstore.derive.rules.utterances import (
     type_of,
 )
 from memstore.ingest.redaction import load_detectors
-from memstore.models import QUARANTINED, TRUST, TRUSTED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
+from memstore.models import (
+    IMPORTED_MEMORY,
+    QUARANTINED,
+    TRUST,
+    TRUSTED,
+    FactColumns,
+    FactSpan,
+    Message,
+    RememberedFact,
+    Role,
+    kind_of,
+)
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.store.tokenize import terms
@@ -102,6 +114,10 @@ RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
 LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; the others hold always
+_USER = "User"
+_READ_WHOLE = ("saved memory", "about the user", "instructions")
+_CALLED_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -154,6 +170,35 @@ def extract(
             said = (filled.subject if filled else utterance.subject, QUOTED, code, start, stop)
             slot = replace(filled.slot, modality=Modality.HOLDS) if filled else None
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
+    facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
+    return sorted(facts, key=lambda one: one.start)
+
+
+def extract_memory(utterance: Utterance, kind: str, types: Mapping[str, re.Pattern[str]]) -> list[FactDraft]:
+    """Return the facts of what another assistant remembered: its slots, and every other sentence as it stands.
+
+    Somebody found it worth keeping already, so no sentence is left out, and "User" is who it is about.
+    """
+    text = _POSSESSIVE.sub(lambda found: "My".rjust(len(found[0])), utterance.text)
+    text = _CALLED_USER.sub(lambda found: _USER.rjust(len(found[0])), text)
+    read = replace(utterance, text=text, role="user", speaker=_USER)
+    code, fills = _read(read, (), to_friend=False)
+    facts = [
+        replace(
+            one,
+            text=_CALLED_USER.sub(utterance.subject, one.text, 1),
+            subject=one.subject.replace(_USER, utterance.subject, 1),
+        )
+        for one in (_draft(fill, code) for fill in fills)
+    ]
+    type = "procedure" if kind == "instructions" else STATEMENT
+    for start, stop in sentences(text):
+        inside = [one for one in fills if one.start < stop and start < one.stop]
+        if not _is_covered(start, stop, inside):
+            words = in_quotes(utterance.text[start:stop].lstrip("-*•# "))
+            slot = next((replace(one.slot, modality=Modality.HOLDS) for one in inside if _may_change(one.slot)), None)
+            said = (utterance.subject, QUOTED, code, start, stop)
+            facts.append(FactDraft(f'{utterance.subject}: "{words}"', type, kind_of(type), *said, slot=slot))
     facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
     return sorted(facts, key=lambda one: one.start)
 
@@ -357,7 +402,11 @@ class RuleExtractor:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
             before = [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]]
-            found = extract(utterance, before, types=types)
+            memory = message.meta.get(IMPORTED_MEMORY)
+            if memory in _READ_WHOLE:
+                found = extract_memory(utterance, memory, types)
+            else:
+                found = extract(utterance, before, types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
                 yield message, one

@@ -1,7 +1,8 @@
 """The export of ChatGPT: its zip, its folder, or a `conversations.json` (`conversations-000.json`, …) out of it.
 
-Ignored and counted, because the format itself hides it: system and tool messages, calls of tools, custom instructions,
-the model's thoughts, empty messages, and whatever is marked hidden or has a weight of 0. An image is imported as
+Ignored and counted, because the format itself hides it: system and tool messages, calls of tools, the model's thoughts,
+empty messages, and whatever is marked hidden or has a weight of 0. Memories that ChatGPT saved (calls of "bio", or the
+list that a model was shown) and custom instructions come as `memories` says. An image is imported as
 "[image]", another file by its name, a recording as its transcription. Characters that no database can keep become
 U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
 
@@ -16,13 +17,25 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
+from .base import (
+    DEFAULTS,
+    EPOCH,
+    IgnoredContent,
+    Importer,
+    ImportItem,
+    ImportOptions,
+    Message,
+    make_storable,
+    time_or_none,
+)
 from .files import ImportProblem, printable
+from .memories import Memory, SavedMemories
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -46,6 +59,11 @@ _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue2
 # Older ones, and those of files: 【3:4†source】, 【12†the name of a page】.
 _SOURCE = re.compile("( ?)【[0-9]{1,6}(?::[0-9]{1,6})?†([^【】\n]{0,200})】")
 _MARKS = re.compile("[\ue200-\ue206]")
+_ENTRY = re.compile(  # of the list of memories: 1. [2024-05-01]. User lives in Porto.
+    r"^\s*\d+\. \[(?P<day>\d{4}-\d\d-\d\d)\]\.? *(?P<text>.+?)\s*(?=^\s*\d+\. \[\d{4}-|\Z)", re.MULTILINE | re.DOTALL
+)
+_FORGETS = re.compile(r"\s*(?:please )?forget\b", re.IGNORECASE)
+_FENCE = re.compile(r"```(.*?)(?:```|\Z)", re.DOTALL)
 
 
 class MessageNode(NamedTuple):
@@ -59,8 +77,8 @@ class MessageNode(NamedTuple):
 class TreeImporter(Importer):
     """An export of conversations that are trees.
 
-    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and ignored
-    content. Both raise for what they cannot read.
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, memories and
+    ignored content. Both raise for what they cannot read.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
@@ -68,10 +86,19 @@ class TreeImporter(Importer):
     unit = "conversation"
     keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
 
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self.memories = SavedMemories(self.name)
+
+    def read(self) -> Iterator[ImportItem]:
+        """Yield what the file holds, in order, then what the assistant remembers."""
+        yield from super().read()
+        yield from self.memories.by_time()
+
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         raise NotImplementedError
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Memory | IgnoredContent]:
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
@@ -95,8 +122,19 @@ class TreeImporter(Importer):
             if node.message is not None:
                 messages, at = self._convert_message(node.message, name), f"{where}, message {printable(name)}"
                 about = {"title": title.strip() or None, "channel": self.name}
+                time = node.time or inherited
+                messages = self._without_memories(messages, at, time)
                 yield from self.records(messages, at, key, node.time, inherited, **about)
             inherited = node.time or inherited
+
+    def _without_memories(
+        self, found: Iterator[Message | Memory | IgnoredContent], where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
+        for one in found:
+            if isinstance(one, Memory):
+                self.memories.add(one, where, time)
+            else:
+                yield one
 
 
 def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tuple[list[str], str | None]:
@@ -137,9 +175,13 @@ class ChatGPT(TreeImporter):
             nodes[key] = MessageNode(node.get("parent"), time, message)
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Memory | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
+        memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
+        if memories:
+            yield from memories
+            return
         if hidden := _why_hidden(role, message, metadata):
             yield IgnoredContent(hidden)
             return
@@ -154,6 +196,28 @@ class ChatGPT(TreeImporter):
             kept["model"] = metadata["model_slug"]
         name = {"name": author["name"]} if author.get("name") else {}
         yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
+
+
+def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[Memory]:
+    """Yield what a message shows of ChatGPT's memory of the person."""
+    content, custom = message["content"], metadata.get("user_context_message_data") or {}
+    if role == "assistant" and message.get("recipient") == "bio":
+        if not _FORGETS.match(text := _text(content, role)):
+            yield Memory(text, "saved memory")
+    elif listed := content.get("model_set_context"):
+        for entry in _ENTRY.finditer(listed):
+            yield Memory(entry["text"], "saved memory", time_or_none(f"{entry['day']}T00:00:00Z"))
+    elif custom or content.get("content_type") == "user_editable_context":
+        about = custom.get("about_user_message") or _in_fence(content.get("user_profile"))
+        instructions = custom.get("about_model_message") or _in_fence(content.get("user_instructions"))
+        yield Memory(about, "about the user")
+        yield Memory(instructions, "instructions")
+
+
+def _in_fence(text: str | None) -> str:
+    """Return the person's words, which stand in a fence behind ChatGPT's for the model."""
+    fenced = _FENCE.search(text or "")
+    return fenced[1] if fenced else text or ""
 
 
 def _why_hidden(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> str | None:

@@ -3,19 +3,26 @@
 Exports of before 2025 name no parents: each message follows the one before it. A message has the texts of its
 `content`, or without any its `text`. Attachments follow under the file's name, since one human message in ten is
 nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so are empty
-messages; projects and users are not read.
+messages; projects and users are not read. `memories.json` holds what Claude remembers of the person and in projects:
+each paragraph is a memory, so that a change of one leaves the others known.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from .base import IgnoredContent, Message, make_storable, time_or_none
+from memstore.models import ImportedMemory
+
+from .base import IgnoredContent, ImportItem, Message, make_storable, time_or_none
 from .chatgpt import MessageNode, TreeImporter
+from .memories import Memory
 from .openai import content_text
 
 ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
+_MEMORY = "conversations_memory"
+_HEADING = re.compile(r"\*\*[^*\n]*\*\*|#+ .*|-{3,}")
 ROLES = {"human": "user", "assistant": "assistant"}
 
 
@@ -23,13 +30,27 @@ class Claude(TreeImporter):
     """Claude's export."""
 
     name = "claude"
+    files = re.compile(rf"{TreeImporter.files.pattern}|(?:.*/)?memories(?:/[^/]*)?\.json")
     advice = "ask Claude for the export again, and import the zip as it comes"
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation, with its `chat_messages`."""
-        return isinstance(value, dict) and isinstance(value.get("chat_messages"), list)
+        """Return whether a value is a conversation, with its `chat_messages`, or Claude's memory."""
+        return isinstance(value, dict) and (isinstance(value.get("chat_messages"), list) or _MEMORY in value)
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
+        """Yield the messages of a conversation; add what is remembered to the memories."""
+        if _MEMORY not in value:
+            yield from super().convert(value, where)
+            return
+        projects = (value.get("project_memories") or {}).values()
+        of_kind: list[tuple[str | None, ImportedMemory]] = [(value[_MEMORY], "saved memory")]
+        of_kind += [(text, "project") for text in projects]
+        for text, kind in of_kind:
+            for paragraph in re.split(r"\n\s*\n", text or ""):
+                if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
+                    self.memories.add(Memory(paragraph, kind), where, None)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}

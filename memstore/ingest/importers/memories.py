@@ -1,0 +1,52 @@
+"""What an assistant remembers of a person already: messages of the person, in one conversation of the assistant's.
+
+So each is raw, may be erased, and is the source of the facts that are derived from it. Its id follows from its words: a
+memory that stands in many conversations, or in the next export, is stored once, with the earliest time. They come
+last and by time, since within a conversation the order decides what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from memstore.models import IMPORTED_MEMORY, ImportedMemory
+
+from .base import IMPORTED, Record, digest, make_storable
+
+LATEST = datetime.max.replace(tzinfo=UTC)
+
+
+class Memory(NamedTuple):
+    """A memory with its kind, and when it was saved, where that is known."""
+
+    text: str
+    kind: ImportedMemory
+    time: datetime | None = None
+
+
+@dataclass(slots=True)
+class SavedMemories:
+    """The memories of an export, each once; `channel` is the assistant."""
+
+    channel: str
+    records: dict[str, Record] = field(default_factory=dict)
+
+    def add(self, memory: Memory, where: str, time: datetime | None) -> None:
+        """Add a memory; `time` is that of the message it stands in."""
+        text, metadata = make_storable(memory.text.strip())
+        id = f"memory:{digest([memory.kind, text])}"
+        earlier = self.records[id].message.get("occurred_at") if id in self.records else None
+        time = min(filter(None, (memory.time or time, earlier)), default=None)
+        metadata |= {IMPORTED_MEMORY: memory.kind} | ({} if time else IMPORTED)
+        message = {"role": "user", "content": text, "external_id": id, "metadata": metadata}
+        message |= {"occurred_at": time} if time else {}
+        conversation = f"{self.channel}-memories"
+        about = {"title": "Saved memories", "channel": self.channel}
+        self.records[id] = Record(conversation=conversation, message=message, where=where, **about)
+
+    def by_time(self) -> Iterator[Record]:
+        """Yield the memories as messages, the latest last."""
+        yield from sorted(self.records.values(), key=lambda record: record.message.get("occurred_at", LATEST))
