@@ -125,7 +125,7 @@ def test_a_null_costs_itself(read):
 def test_what_claude_remembers_becomes_messages_of_the_person(tmp_path):
     path = tmp_path / "data-2026-04-01-batch-0000.zip"
     memory = {
-        "conversations_memory": "**Work context**\n\nBea is a nurse in Porto.\n\n**Personal context**\n\nShe has a cat.\n",
+        "conversations_memory": "**Work context**\n\nBea is a nurse in Porto.\n\n**Home**\n\nShe has a cat.\n",
         "project_memories": {"p1": "A garden with herbs.", "p2": None},
         "account_uuid": "a",
     }
