@@ -178,3 +178,30 @@ async def test_what_another_assistant_remembered_becomes_facts_with_their_source
     assert len(await user.facts()) == 5
     await user.erase()
     assert await user.facts() == []
+
+
+@pytest.mark.parametrize("back", [timedelta(0), timedelta(milliseconds=80), timedelta(days=2)])
+@pytest.mark.parametrize("in_steps", [True, False])
+async def test_within_a_conversation_what_was_said_last_holds_whatever_its_clock_says(
+    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, back: timedelta, in_steps: bool
+) -> None:
+    user = store.user("alice")
+    said = ["I live in Porto.", "I live in Leeds now.", "My bike is blue.", "I live in Bonn now."]
+    for number, text in enumerate(said):
+        await user.conversation("c").add("user", text, occurred_at=START - number * back)
+        if in_steps:
+            await store.derive()
+    await store.derive()
+    states = {fact.text: fact.state for fact in await user.facts(state=None) if fact.attribute == "residence"}
+    assert states == {
+        "The user lives in Porto.": "superseded",
+        "The user lives in Leeds.": "superseded",
+        "The user lives in Bonn.": "active",
+    }
+    monkeypatch.setattr(rule_extractor, "RECIPE", "rules/test")
+    await store.derive(redo="facts")
+    assert [fact.text for fact in await user.facts() if fact.attribute == "residence"] == ["The user lives in Bonn."]
+
+    await user.conversation("other").add("user", "I live in Riga now.", occurred_at=START - timedelta(days=1))
+    await store.derive()
+    assert [fact.text for fact in await user.facts() if fact.attribute == "residence"] == ["The user lives in Bonn."]

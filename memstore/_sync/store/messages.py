@@ -12,7 +12,7 @@ import hmac
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
@@ -212,6 +212,25 @@ def read_newest(
     """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
     return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
+
+
+def in_rising_time(tx: Transaction, found: Sequence[Message]) -> list[Message]:
+    """Return consecutive messages of a conversation, each dated later than all before it.
+
+    Clocks of a history go back at times, and many of its messages may have one time: what was said last is decided by
+    their order. Other times stay as they are.
+    """
+    if not found:
+        return []
+    conversation, first = found[0].conversation_id, found[0].seq
+    latest = tx.value(SQL["time_before"], datetime, conversation_id=conversation, before=first)
+    rising = []
+    for message in found:
+        step = timedelta(microseconds=message.seq)
+        latest = max(filter(None, (latest, message.occurred_at - step)))
+        is_later = latest + step == message.occurred_at
+        rising.append(message if is_later else message.model_copy(update={"occurred_at": latest + step}))
+    return rising
 
 
 def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:

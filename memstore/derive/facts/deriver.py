@@ -3,7 +3,7 @@
 It never reads instructions or text that a context had put into a message, and reads assistants and tools only if the
 setting `fact_roles` names them. Facts by speakers who are not trusted alone are quarantined. `reconcile` decides about
 a new fact; this module carries that out, and logs every change of a fact. The value that was said last is active,
-whichever conversation is derived first.
+whichever conversation is derived first; within a conversation that is the last message, whatever its clock says.
 """
 
 from __future__ import annotations
@@ -359,15 +359,16 @@ class FactDeriver:
     async def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(tx, work, limit)
         count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
-        before = await tx.get(messages.read_newest(work.conversation_id, limit=count, before=work.done_seq + 1))
-        read, to_seq = new.messages, new.to_seq
+        newest = await tx.get(messages.read_newest(work.conversation_id, limit=count, before=work.done_seq + 1))
+        rising = await messages.in_rising_time(tx, [*reversed(newest), *new.messages])
+        before, read, to_seq = rising[: len(newest)], rising[len(newest) :], new.to_seq
         if self.producer.uses_llm:
             settings = self.dependencies.settings
             gap = timedelta(hours=settings.session_gap_hours)
             if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
         (guidelines,) = await self._guidelines(tx, work.conversation_id)
-        return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
+        return FactBatch(to_seq, [*before, *read], len(before), guidelines)
 
     async def _guidelines(self, tx: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
         """Return the guidelines of a conversation; by default those of all the user's conversations, each once."""

@@ -184,7 +184,7 @@ WITH near AS (
                           ORDER BY valid_to, id LIMIT 4) AS past
 )
 SELECT f.*,
-       coalesce((SELECT max(m.occurred_at)
+       greatest((SELECT max(m.occurred_at)
                  FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                  WHERE s.user_id = %(user_id)s AND s.fact_id = f.id), f.occurred_at) AS last_said,
        done.action AS by_hand, coalesce(done.recorded_at, CASE WHEN f.recipe = 'hand' THEN f.recorded_at END) AS by_hand_at,
@@ -219,7 +219,7 @@ CROSS JOIN LATERAL (SELECT stored.id FROM stored
 -- remembered --
 -- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.
 -- In a redo those of these recipes and of people, that other conversations say.
-SELECT f.*, coalesce(said.at, f.occurred_at) AS last_said, said.speaker,
+SELECT f.*, greatest(said.at, f.occurred_at) AS last_said, said.speaker,
        (SELECT vector_send(v.embedding) FROM item_vectors v
         WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS vector
 FROM facts f
@@ -458,4 +458,4 @@ CROSS JOIN LATERAL (SELECT f.subject, f.text, f.occurred_at,
 CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
                     FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                     WHERE s.user_id = %(user_id)s AND s.fact_id = line.fact_id
-                      AND s.recorded_at <= %(as_of)s) AS first
+                      AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS first

@@ -157,6 +157,11 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq < 
 ORDER BY seq DESC
 LIMIT %(limit)s
 
+-- time_before --
+-- The latest time of the messages before a number, where each takes a microsecond.
+SELECT max(occurred_at - seq * interval '1 microsecond') AS time FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq < %(before)s
+
 -- sayings --
 -- What decides who sees a message: it itself, or of a tool's result the call that it answers.
 -- By the call's id if there is one. Results stand close after their calls; nobody looks further back than that.
