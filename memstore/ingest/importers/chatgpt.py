@@ -35,7 +35,7 @@ from .base import (
     time_or_none,
 )
 from .files import ImportProblem, printable
-from .memories import Memory, SavedMemories
+from .memories import AssistantMemory, SavedMemories
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -98,7 +98,9 @@ class TreeImporter(Importer):
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         raise NotImplementedError
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Memory | IgnoredContent]:
+    def _convert_message(
+        self, message: dict[str, Any], key: str
+    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
@@ -128,10 +130,10 @@ class TreeImporter(Importer):
             inherited = node.time or inherited
 
     def _without_memories(
-        self, found: Iterator[Message | Memory | IgnoredContent], where: str, time: datetime | None
+        self, found: Iterator[Message | AssistantMemory | IgnoredContent], where: str, time: datetime | None
     ) -> Iterator[Message | IgnoredContent]:
         for one in found:
-            if isinstance(one, Memory):
+            if isinstance(one, AssistantMemory):
                 self.memories.add(one, where, time)
             else:
                 yield one
@@ -175,7 +177,9 @@ class ChatGPT(TreeImporter):
             nodes[key] = MessageNode(node.get("parent"), time, message)
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Memory | IgnoredContent]:
+    def _convert_message(
+        self, message: dict[str, Any], key: str
+    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
         memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
@@ -198,20 +202,20 @@ class ChatGPT(TreeImporter):
         yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
 
 
-def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[Memory]:
+def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[AssistantMemory]:
     """Yield what a message shows of ChatGPT's memory of the person."""
     content, custom = message["content"], metadata.get("user_context_message_data") or {}
     if role == "assistant" and message.get("recipient") == "bio":
         if not _FORGETS.match(text := _text(content, role)):
-            yield Memory(text, "saved memory")
+            yield AssistantMemory(text, "saved memory")
     elif listed := content.get("model_set_context"):
         for entry in _ENTRY.finditer(listed):
-            yield Memory(entry["text"], "saved memory", time_or_none(f"{entry['day']}T00:00:00Z"))
+            yield AssistantMemory(entry["text"], "saved memory", time_or_none(f"{entry['day']}T00:00:00Z"))
     elif custom or content.get("content_type") == "user_editable_context":
         about = custom.get("about_user_message") or _in_fence(content.get("user_profile"))
         instructions = custom.get("about_model_message") or _in_fence(content.get("user_instructions"))
-        yield Memory(about, "about the user")
-        yield Memory(instructions, "instructions")
+        yield AssistantMemory(about, "about the user")
+        yield AssistantMemory(instructions, "instructions")
 
 
 def _in_fence(text: str | None) -> str:

@@ -17,7 +17,7 @@ from memstore.models import ImportedMemory
 
 from .base import IgnoredContent, ImportItem, Message, make_storable, time_or_none
 from .chatgpt import MessageNode, TreeImporter
-from .memories import Memory
+from .memories import AssistantMemory
 from .openai import content_text
 
 ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
@@ -50,7 +50,7 @@ class Claude(TreeImporter):
         for text, kind in of_kind:
             for paragraph in re.split(r"\n\s*\n", text or ""):
                 if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
-                    self.memories.add(Memory(paragraph, kind), where, None)
+                    self.memories.add(AssistantMemory(paragraph, kind), where, None)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}

@@ -19,7 +19,7 @@ from .base import IMPORTED, Record, digest, make_storable
 LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-class Memory(NamedTuple):
+class AssistantMemory(NamedTuple):
     """A memory with its kind, and when it was saved, where that is known."""
 
     text: str
@@ -34,7 +34,7 @@ class SavedMemories:
     channel: str
     records: dict[str, Record] = field(default_factory=dict)
 
-    def add(self, memory: Memory, where: str, time: datetime | None) -> None:
+    def add(self, memory: AssistantMemory, where: str, time: datetime | None) -> None:
         """Add a memory; `time` is that of the message it stands in."""
         text, metadata = make_storable(memory.text.strip())
         id = f"memory:{digest([memory.kind, text])}"
