@@ -1,6 +1,7 @@
 """Chat models that find facts and write summaries: used where they answer, done without where they do not."""
 
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -506,3 +507,33 @@ async def test_what_a_failed_segment_cost_counts_for_the_day(
             report = await store.derive()
             assert len(report.failed + report.waiting) == 1
             assert usage(url, "alice")[0][0] == runs
+
+
+async def test_a_model_reads_what_another_assistant_remembered_and_ends_it_by_the_order_of_messages(
+    store: AsyncMemoryStore,
+) -> None:
+    user, saved = store.user("alice"), {"imported_memory": "saved memory"}
+    text = "User is allergic to nuts. User rents a boat on the lake."
+    await user.conversation("c").add("user", text, metadata=saved, occurred_at=START)
+    nuts = found("The user is allergic to nuts.", (1, "User is allergic to nuts."), type="constraint")
+    boat = found("The user rents a boat on the lake.", (1, "User rents a boat on the lake."), subject="User")
+    use(store, facts=ScriptedChatModel([facts(nuts, boat)]))
+    await store.derive()
+    assert {(fact.subject, fact.text) for fact in await user.facts()} == {
+        ("The user", "The user is allergic to nuts."),
+        ("The user", "The user rents a boat on the lake."),
+    }
+
+    def sold(call: Sequence[ChatMessage]) -> dict[str, object]:
+        (known,) = re.findall(r'"(k\d)": ?"The user rents', shown(call))
+        quote = "I no longer rent the boat on the lake."
+        return facts(found("The user no longer rents the boat on the lake.", (1, quote), ends=[known]))
+
+    use(store, facts=ScriptedChatModel([sold]))
+    said = "I no longer rent the boat on the lake."
+    await user.conversation("c").add("user", said, occurred_at=START - timedelta(days=2))
+    await store.derive()
+    assert {fact.text for fact in await user.facts()} == {
+        "The user is allergic to nuts.",
+        "The user no longer rents the boat on the lake.",
+    }
