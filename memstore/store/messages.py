@@ -216,8 +216,8 @@ def read_newest(
 async def in_rising_time(tx: Transaction, found: Sequence[Message]) -> list[Message]:
     """Return consecutive messages of a conversation, each dated later than all before it.
 
-    Clocks of a history go back at times, and many of its messages may have one time: what was said last is decided by
-    their order. Other times stay as they are.
+    Clocks of a history go back at times, and many of its messages may have one time, so their order decides. Other
+    times stay as they are.
     """
     if not found:
         return []
