@@ -248,6 +248,8 @@ async def _lock(tx: Transaction, conversations: Mapping[UUID, ConversationRef]) 
     if missing := conversations.keys() - last:
         await make_conversations(tx, [conversations[id] for id in missing])
         last |= await store.lock_several(tx, missing)
+        if conversations.keys() - last:
+            raise _ConversationErased
     return last
 
 

@@ -156,17 +156,11 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class NearFact(NamedTuple):
-    """A fact of messages near those that go, with its subject and value, and what its messages say that stay.
-
-    `follows`: one of them comes shortly after those that go. `by_model`: a chat model made it.
-    """
+class ReadFact(NamedTuple):
+    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
 
     id: UUID
     text: str
-    said: str
-    follows: bool
-    by_model: bool
 
 
 async def messages_to_delete(
@@ -242,19 +236,21 @@ async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequ
     return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-async def facts_near(
-    tx: Transaction,
-    conversation: UUID,
-    runs: Sequence[tuple[int, int]],
-    messages: Sequence[UUID],
-    *,
-    after: int,
-    around: int,
-) -> list[NearFact]:
-    """Return the facts of the messages within `around` of these runs of numbers, which are of the messages that go."""
-    values = {"firsts": [first for first, _ in runs], "lasts": [last for _, last in runs], "messages": list(messages)}
-    bounds = {"after": after, "around": around}
-    return await tx.all(SQL["facts_near"], NearFact, conversation_id=conversation, **values, **bounds)
+async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
+    """Return the facts of the next `within` messages after each of these numbers."""
+    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
+    return await tx.all(SQL["facts_after"], ReadFact, **values)
+
+
+async def facts_by_models(tx: Transaction) -> list[ReadFact]:
+    """Return the facts of the user that chat models made."""
+    return await tx.all(SQL["facts_by_models"], ReadFact)
+
+
+async def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:
+    """Return what other messages than these say where they say these facts."""
+    values = {"facts": list(facts), "messages": list(messages)}
+    return dict(await tx.tuples(SQL["texts_of_facts"], **values)) if facts else {}
 
 
 async def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -307,6 +303,11 @@ async def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, i
 async def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:
     """Remove what models answered about a conversation from a message on."""
     return await tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
+
+
+async def remove_answers_about_facts(tx: Transaction, facts: Sequence[UUID], since: datetime | None) -> int:
+    """Remove invalid responses for facts, of any conversation, since a moment and since these facts were recorded."""
+    return await tx.run(SQL["remove_answers_about_facts"], facts=list(facts), since=since)
 
 
 async def remove_receipts(

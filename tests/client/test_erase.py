@@ -1,7 +1,7 @@
 """Erasing: nothing of what was erased is left in any table, everything else is as it was, and it does not come back."""
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,10 @@ import pytest
 from memstore import Certificate, Erased, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.ingest import add
+from memstore.providers import ChatMessage
 from memstore.store import facts as store_facts
+from tests.helpers.fakes import ScriptedChatModel
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
@@ -317,6 +320,69 @@ async def test_a_name_that_only_an_erased_message_said_stays_in_no_fact_of_a_mod
     await store.derive()
     assert any("Leeds" in fact.text for fact in await talk.user.facts())
     assert holding(store.url, "quollwen") == {}
+
+
+async def test_words_that_a_model_was_shown_stay_in_nothing_that_it_said_of_other_conversations(
+    store: AsyncMemoryStore,
+) -> None:
+    def answer(messages: Sequence[ChatMessage]) -> str:
+        shown.append(messages[-1]["content"])
+        return "no JSON: " + shown[-1]
+
+    alice, shown = store.user("alice"), list[str]()
+    models = store._runtime.__dict__
+    named = await alice.conversation("a").add("user", "My sister Quollwen lives in Leeds.", occurred_at=START)
+    await alice.conversation("b").add("user", "I live in Ghent.", occurred_at=START + timedelta(days=1))
+    await store.derive()
+    models["chat_models"] = (None, ScriptedChatModel([answer], context_tokens=10**6))
+    await alice.conversation("c").add("user", "Where my sister lives it rains.", occurred_at=START + timedelta(days=2))
+    assert (await store.derive()).invalid_responses == 1
+    assert "Quollwen" in shown[0]
+    models["chat_models"] = (None, None)
+    with psycopg.connect(store.url) as superuser:  # as a chat model words it, which is shown what is known
+        told = superuser.execute(
+            "update facts set text = 'Quollwen is in Ghent.', recipe = 'llm-facts/9 openai:x' where text like '%Ghent%'"
+        )
+        assert told.rowcount == 1
+    certificate = await alice.erase_message(named)
+    assert holding(store.url, "quollwen") == {}
+    assert (certificate.counts["invalid_responses"], certificate.again["facts"]) == (1, 1)
+    await store.derive()
+    assert any("Ghent" in fact.text for fact in await alice.facts())
+
+
+async def test_words_of_a_fact_by_hand_stay_in_no_answer_of_a_model(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    fact = await alice.add_fact("The user's sister is Quollwen.", type="relationship")
+    answer = "no JSON: Quollwen"
+    store._runtime.__dict__["chat_models"] = (None, ScriptedChatModel([answer] * 2, context_tokens=10**6))
+    await alice.conversation("b").add("user", "It rains.")
+    await store.derive()
+    assert holding(store.url, "quollwen").keys() == {"facts", "invalid_responses"}
+    await alice.erase_fact(fact)
+    assert holding(store.url, "quollwen") == {}
+
+
+@pytest.mark.parametrize("external_id", [None, "once"])
+async def test_a_message_is_stored_where_its_conversation_is_made_and_erased_by_others_meanwhile(
+    store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch, external_id: str | None
+) -> None:
+    real, raced = add.make_conversations, list[object]()
+
+    async def race(tx: Any, conversations: Any) -> None:
+        if raced:
+            await real(tx, conversations)
+            return
+        raced.append(tx)
+        async with await AsyncMemoryStore.open(url, settings=SETTINGS) as other:
+            talk = other.user("alice").conversation("c")
+            await talk.add("user", "Hello.")
+            await real(tx, conversations)
+            await talk.erase()
+
+    monkeypatch.setattr(add, "make_conversations", race)
+    await store.user("alice").conversation("c").add("user", "Again.", external_id=external_id)
+    assert [one.text for one in await store.user("alice").conversation("c").messages()] == ["Again."]
 
 
 @pytest.mark.parametrize("marked", [{}, {"importance": "pinned"}, {"importance": "unimportant"}, {"expires_at": START}])

@@ -24,8 +24,7 @@ from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasure import DependentFact, MessageToDelete, NearFact
-from memstore.derive.facts.llm_extractor import MOST_MESSAGES
+from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
@@ -197,6 +196,8 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
     while edits := erasure.edits_of(tx, gone, ids) if removed else []:
         gone += edits
     removal.items += gone
+    since = min((message.recorded_at for message in doomed), default=None)
+    removal.counts["invalid_responses"] += erasure.remove_answers_about_facts(tx, gone, since)
     removal.counts.update(erasure.remove_chunks(tx, [*ids, *removal.items]))
     if posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += postings.forget(tx)
@@ -277,23 +278,23 @@ def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: 
 def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]) -> list[UUID]:
     """Return facts that have words of these messages which their own do not say.
 
-    Rules read the messages before, of which any word counts; a chat model reads a whole segment, and names from it.
+    Rules read the messages before, of which any word counts. A chat model reads a whole segment and is shown facts of
+    all conversations: names from these.
     """
-    near = [
-        fact
+    if not messages:
+        return []
+    read = {
+        fact.id: set(content_words(fact.text))
         for conversation, own in runs.items()
-        for fact in erasure.facts_near(tx, conversation, own, messages, after=LOOKBACK, around=MOST_MESSAGES)
-    ]
-    erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if near else set()
-    return [fact.id for fact in near if _words_of_others(fact) & erased]
-
-
-def _words_of_others(fact: NearFact) -> set[str]:
-    """Return the words of a fact that its own messages do not say and that another message may have given it."""
-    words = set(content_words(fact.text)) if fact.follows else set()
-    if fact.by_model:
-        words |= set(content_words(" ".join(_NAME.findall(fact.text))))
-    return words - set(content_words(fact.said))
+        for fact in erasure.facts_after(tx, conversation, [last for _, last in own], LOOKBACK)
+    }
+    for fact in erasure.facts_by_models(tx):
+        names = set(content_words(" ".join(_NAME.findall(fact.text))))
+        read[fact.id] = read.get(fact.id, set()) | names
+    erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if read else set()
+    shared = {fact: words & erased for fact, words in read.items() if words & erased}
+    said = erasure.texts_of_facts(tx, list(shared), messages)
+    return [fact for fact, words in shared.items() if words - set(content_words(said.get(fact, "")))]
 
 
 MAX_IDS = 20  # that are searched for in every table and column, one after the other

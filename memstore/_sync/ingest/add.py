@@ -244,6 +244,8 @@ def _lock(tx: Transaction, conversations: Mapping[UUID, ConversationRef]) -> dic
     if missing := conversations.keys() - last:
         make_conversations(tx, [conversations[id] for id in missing])
         last |= store.lock_several(tx, missing)
+        if conversations.keys() - last:
+            raise _ConversationErased
     return last
 
 

@@ -155,17 +155,11 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class NearFact(NamedTuple):
-    """A fact of messages near those that go, with its subject and value, and what its messages say that stay.
-
-    `follows`: one of them comes shortly after those that go. `by_model`: a chat model made it.
-    """
+class ReadFact(NamedTuple):
+    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
 
     id: UUID
     text: str
-    said: str
-    follows: bool
-    by_model: bool
 
 
 def messages_to_delete(
@@ -239,19 +233,21 @@ def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[U
     return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-def facts_near(
-    tx: Transaction,
-    conversation: UUID,
-    runs: Sequence[tuple[int, int]],
-    messages: Sequence[UUID],
-    *,
-    after: int,
-    around: int,
-) -> list[NearFact]:
-    """Return the facts of the messages within `around` of these runs of numbers, which are of the messages that go."""
-    values = {"firsts": [first for first, _ in runs], "lasts": [last for _, last in runs], "messages": list(messages)}
-    bounds = {"after": after, "around": around}
-    return tx.all(SQL["facts_near"], NearFact, conversation_id=conversation, **values, **bounds)
+def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
+    """Return the facts of the next `within` messages after each of these numbers."""
+    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
+    return tx.all(SQL["facts_after"], ReadFact, **values)
+
+
+def facts_by_models(tx: Transaction) -> list[ReadFact]:
+    """Return the facts of the user that chat models made."""
+    return tx.all(SQL["facts_by_models"], ReadFact)
+
+
+def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:
+    """Return what other messages than these say where they say these facts."""
+    values = {"facts": list(facts), "messages": list(messages)}
+    return dict(tx.tuples(SQL["texts_of_facts"], **values)) if facts else {}
 
 
 def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -304,6 +300,11 @@ def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
 def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:
     """Remove what models answered about a conversation from a message on."""
     return tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
+
+
+def remove_answers_about_facts(tx: Transaction, facts: Sequence[UUID], since: datetime | None) -> int:
+    """Remove invalid responses for facts, of any conversation, since a moment and since these facts were recorded."""
+    return tx.run(SQL["remove_answers_about_facts"], facts=list(facts), since=since)
 
 
 def remove_receipts(

@@ -159,23 +159,27 @@ WHERE c.user_id = %(user_id)s AND c.action = 'superseded' AND c.other_id IS NOT 
   AND NOT EXISTS (SELECT 1 FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at, c.id
 
--- facts_near --
--- The facts of messages near others, with what their own messages say that stay; whether one follows closely, and whether
--- a model made them.
-SELECT f.id, concat_ws(' ', f.subject, f.value, f.text) AS text,
-       coalesce((SELECT string_agg(concat_ws(' ', o.name, o.text), ' ')
-                 FROM fact_sources r JOIN messages o ON o.user_id = r.user_id AND o.id = r.message_id
-                 WHERE r.user_id = %(user_id)s AND r.fact_id = f.id AND o.user_id = %(user_id)s
-                   AND NOT o.id = ANY(%(messages)s::uuid[])), '') AS said,
-       bool_or(m.seq > run.last AND m.seq <= run.last + %(after)s) AS follows,
-       NOT (f.recipe = 'hand' OR f.recipe LIKE 'rules%%') AS by_model
-FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
-JOIN messages m ON m.conversation_id = %(conversation_id)s
-               AND m.seq >= run.first - %(around)s AND m.seq <= run.last + %(around)s
+-- facts_after --
+-- The facts that messages say which follow others.
+SELECT DISTINCT f.id, concat_ws(' ', f.subject, f.value, f.text) AS text
+FROM unnest(%(lasts)s::bigint[]) AS last (seq)
+JOIN messages m ON m.conversation_id = %(conversation_id)s AND m.seq > last.seq AND m.seq <= last.seq + %(within)s
 JOIN fact_sources s ON s.user_id = m.user_id AND s.message_id = m.id AND s.user_id = %(user_id)s
 JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id AND f.user_id = %(user_id)s
 WHERE m.user_id = %(user_id)s
-GROUP BY f.user_id, f.id, f.subject, f.value, f.text, f.recipe
+
+-- facts_by_models --
+-- The facts that chat models made, which are shown facts of all conversations.
+SELECT id, concat_ws(' ', subject, value, text) AS text FROM facts
+WHERE user_id = %(user_id)s AND NOT (recipe = 'hand' OR recipe LIKE 'rules%%')
+
+-- texts_of_facts --
+-- What the messages say that say facts, but for those that go.
+SELECT s.fact_id, string_agg(concat_ws(' ', m.name, m.text), ' ') AS said
+FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND s.fact_id = ANY(%(facts)s::uuid[])
+  AND NOT s.message_id = ANY(%(messages)s::uuid[])
+GROUP BY s.fact_id
 
 -- edited_into --
 -- Facts that people have edited to be these.
@@ -232,6 +236,13 @@ DELETE FROM item_vectors WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s
 -- What a model answered about a conversation since its first message that goes: it was shown that one, or may have been.
 DELETE FROM invalid_responses
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq >= %(from_seq)s
+
+-- remove_answers_about_facts --
+-- What a model answered about any conversation when it was shown facts that go, or facts of messages that go.
+DELETE FROM invalid_responses
+WHERE user_id = %(user_id)s AND deriver = 'facts'
+  AND recorded_at >= least(%(since)s::timestamptz, (SELECT min(f.recorded_at) FROM facts f
+                                                    WHERE f.user_id = %(user_id)s AND f.id = ANY(%(facts)s::uuid[])))
 
 -- remove_receipts --
 -- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
