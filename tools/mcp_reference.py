@@ -12,9 +12,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.server.mcp import tools
 from memstore.server.mcp.server import MemoryServer
 from memstore.settings import Settings
 
@@ -49,6 +50,8 @@ def _tool(tool: Any) -> Iterator[str]:
     ]
     yield from ["", f"### `{tool.name}` ({', '.join(filter(None, kinds))})", "", str(tool.description), ""]
     yield from _arguments(tool.input_schema, tool.input_schema.get("$defs", {}))
+    result = get_type_hints(getattr(tools, tool.name))["return"]
+    yield from ["", f"Gives {', '.join(f'`{name}`' for name in result.model_fields)}."]
 
 
 def _arguments(schema: dict[str, Any], definitions: dict[str, Any]) -> Iterator[str]:
@@ -62,8 +65,6 @@ def _arguments(schema: dict[str, Any], definitions: dict[str, Any]) -> Iterator[
 
 
 def _type(one: dict[str, Any]) -> str:
-    if "anyOf" in one:  # something or null
-        one = {**one, **one["anyOf"][0]}
     if "$ref" in one:
         return f"`{one['$ref'].rpartition('/')[2]}`"
     if "enum" in one:

@@ -355,6 +355,8 @@ async def test_no_text_can_pass_for_the_frame_of_a_result(url: str) -> None:
         await model.found("tea")
         answer = await model.asks("search_memories", query="tea")
         assert "[INST]#1" in json.dumps(answer.data), "an id stays as it is"
+        texts = "".join(one["text"] for one in answer.data["memories"])
+        assert not re.search(r"<\||\[\|", texts), "a client may show what is structured"
         assert not re.search(r"<\||\[\||\[INST\]", answer.text)
 
 
@@ -389,6 +391,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search_memories", {"query": "x", "since": "yesterday"}, "since='yesterday' is not a time such as 2026"),
     ("add_memory", {"text": ""}, r"text='' is not a text of 1 to 2,000 characters\."),
     ("add_memory", {"text": "x", "confidence": "2"}, r"confidence='2' is not a number from 0 to 1\."),
+    ("add_memory", {"text": "x", "sources": ["message:c#1"] * 21}, r"is not a list of 0 to 20 items\."),
     ("add_memory", {"text": "x", "type": "rumour"}, "identity.*statement"),
     ("add_memory", {"text": "x", "when": 1, "where": 2}, "no argument when; there is no argument where"),
     ("add_memory", {"text": "x", "type": "plan", "sources": ["fact:1234"]}, "no id of a message.*message:lisbon#12"),

@@ -38,7 +38,6 @@ def _about(description: str) -> Any:
     return Field(description=description)
 
 
-TIME = f"Such as {EXAMPLE_TIME}; a day alone is its beginning in UTC."
 Query = Annotated[str, Field(min_length=1, max_length=4000)]
 FactText = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -89,11 +88,11 @@ async def search_memories(
     limit: Annotated[int, Field(ge=1, le=50, description="At most so many memories.")] = 10,
     tiers: Annotated[
         list[Literal["facts", "messages", "summaries"]] | None,
-        BeforeValidator(as_list),
         _about("Only of these tiers; of all three by default."),
+        BeforeValidator(as_list),
     ] = None,
     conversation: Annotated[Name | None, _about("Only what comes from this conversation.")] = None,
-    since: Annotated[Time | None, _about(f"Only what was said then or later. {TIME}")] = None,
+    since: Annotated[Time | None, _about(f"Only what was said then or later: {EXAMPLE_TIME}, or a day.")] = None,
     until: Annotated[Time | None, _about("Only what was said before then.")] = None,
 ) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
@@ -137,8 +136,8 @@ async def add_memory(
     valid_to: ValidTo = None,
     sources: Annotated[
         list[Id] | None,
-        BeforeValidator(as_list),
         Field(max_length=20, description="The ids of messages that say it, such as 'message:lisbon#12'."),
+        BeforeValidator(as_list),
     ] = None,
 ) -> results.SavedMemory:
     """Remember one lasting fact: what the user tells of themselves, decides, prefers or plans, or asks you to remember.
@@ -327,8 +326,8 @@ async def remember_messages(
     ],
     messages: Annotated[
         list[MessageInput],
-        BeforeValidator(as_list),
         Field(min_length=1, max_length=200, description="What was said since the last call, in order."),
+        BeforeValidator(as_list),
     ],
 ) -> results.StoredMessages:
     """Keep a conversation word for word, to be recalled later; facts and summaries are made of it by themselves.
