@@ -638,14 +638,13 @@ def test_a_full_disk_is_told_and_costs_nothing_that_was_acknowledged(small_disk:
     with memstore.open(f"embedded:{small_disk / 'store'}", settings=HASHING) as store:
         trip = store.user("alice").conversation("lisbon")
         acknowledged = list(trip.add_many(said("lisbon", 20)))
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
-            while file.write(b"x" * 65536):
-                pass
-        if log:
-            with suppress(psycopg.OperationalError), psycopg.connect(store.url, autocommit=True) as connection:
-                while True:
-                    connection.execute("SELECT pg_switch_wal()")
-                    connection.execute("CREATE TABLE IF NOT EXISTS filler (); DROP TABLE filler")
+        with psycopg.connect(store.url, autocommit=True) as connection:
+            with ballast.open("wb", buffering=0) as file, suppress(OSError):
+                while file.write(b"x" * 65536):
+                    pass
+            with suppress(psycopg.OperationalError):
+                while log:
+                    connection.execute("SELECT pg_logical_emit_message(true, '', repeat('x', 1000000))")
         with pytest.raises((memstore.DatabaseError, memstore.EmbeddedError)) as told:
             for number in range(400):
                 acknowledged += trip.add_many([{"role": "user", "content": "x" * 20_000, "external_id": f"n{number}"}])
