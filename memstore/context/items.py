@@ -144,7 +144,7 @@ class ProfileSource:
 
 def is_by_rules(fact: Fact) -> bool:
     """Whether the rules took a fact from a message."""
-    return fact.recipe.startswith("rules/") and bool(fact.spans)
+    return fact.recipe.startswith(("reader/", "rules/")) and bool(fact.spans)
 
 
 @dataclass(frozen=True, slots=True)

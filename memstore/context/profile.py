@@ -36,7 +36,15 @@ from memstore.providers import TokenCounter
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
-TYPES = {"procedure": ANSWERS, "identity": WHO, "relationship": WHO, "plan": PLANNED, "goal": PLANNED, "event": PLANNED}
+TYPES = {
+    "procedure": ANSWERS,
+    "identity": WHO,
+    "relationship": WHO,
+    "plan": PLANNED,
+    "task": PLANNED,
+    "goal": PLANNED,
+    "event": PLANNED,
+}
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over

@@ -74,17 +74,27 @@ FactType = Literal[
     "constraint",
     "decision",
     "procedure",
+    "task",
+    "possession",
     "statement",
 ]
 FactKind = Literal["semantic", "episodic", "procedural"]
 Importance = Literal["pinned", "normal", "unimportant"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
+# Those that a chat model is asked for: things and tasks are told as statements and plans.
+MODEL_TYPES = tuple(name for name in FACT_TYPES if name not in ("task", "possession"))
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
 IMPORTANCES = ALWAYS, NORMAL, UNIMPORTANT = get_args(Importance)
 QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
 # "ended" and "expired" are in no column
 FACT_STATES = ("active", "ended", "expired", QUARANTINED, "superseded", "retracted", "erased")
-_KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
+_KINDS = {
+    "event": "episodic",
+    "plan": "episodic",
+    "decision": "episodic",
+    "procedure": "procedural",
+    "task": "episodic",
+}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 

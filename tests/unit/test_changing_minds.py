@@ -13,10 +13,11 @@ from uuid import UUID, uuid5
 import pytest
 
 from memstore.derive.facts.reconcile import reconcile
-from memstore.derive.facts.rule_extractor import ExtractedFact, Utterance, extract
+from memstore.derive.facts.rule_extractor import ExtractedFact, Utterance
 from memstore.ids import MEMSTORE
 from memstore.models import KnownFact
 from tests.helpers import fact_rows
+from tests.helpers.reading import read
 
 SUITE = Path(__file__).parent.parent / "changing_minds"
 
@@ -30,7 +31,7 @@ def incoming_facts(dialogue: dict) -> list[ExtractedFact]:
     for message in dialogue["messages"]:
         at = datetime.fromisoformat(message["occurred_at"])
         said = Utterance(message["content"], message["role"], message["name"], at)
-        for draft in extract(said, before):
+        for draft in read(said, before):
             slot = draft.slot
             found.append(fact_rows.extracted(draft.text, slot, at, type=draft.type, subject=draft.subject))
         before.append(said)

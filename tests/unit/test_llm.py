@@ -23,7 +23,7 @@ from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.ingest.validation import OwnFactType
-from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact
+from memstore.models import MODEL_TYPES, FactColumns, Message, RememberedFact
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -301,7 +301,7 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
 
 def test_the_prompt_names_every_type_attribute_and_field() -> None:
     text = llm.load_prompt("facts").text
-    for name in (*FACT_TYPES, *ATTRIBUTES, *AnsweredFact.model_fields, *AnsweredFacts.model_fields):
+    for name in (*MODEL_TYPES, *ATTRIBUTES, *AnsweredFact.model_fields, *AnsweredFacts.model_fields):
         assert re.search(rf"\b{name}\b", text), name
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
 
 from memstore.derive.facts.entities import ATTRIBUTES
 from memstore.derive.llm import NotBlank
 from memstore.derive.rules.pack import slot_types
-from memstore.models import FACT_TYPES, FactType
+from memstore.models import FACT_TYPES, MODEL_TYPES
 
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
@@ -29,7 +29,7 @@ class AnsweredFact(BaseModel):
 
     sources: list[_Quote]
     text: NotBlank
-    type: FactType
+    type: Literal[*MODEL_TYPES]  # type: ignore[valid-type]
     subject: NotBlank
     attribute: str | None = None
     value: str | None = None

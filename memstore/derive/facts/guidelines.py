@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, create_model
 
 from memstore.ingest.validation import OwnFactType
-from memstore.models import FACT_TYPES
+from memstore.models import MODEL_TYPES
 
 A = TypeVar("A", bound=BaseModel)
 
@@ -90,6 +90,6 @@ def add_types(answer: type[A], fact: type[BaseModel], own: tuple[str, ...]) -> t
     """Return the schema of an answer whose `facts` may have these types too."""
     if not own:
         return answer
-    names: Any = Literal[*FACT_TYPES, *own]
+    names: Any = Literal[*MODEL_TYPES, *own]
     widened: Any = create_model(fact.__name__, __base__=fact, type=(names, ...))
     return create_model(answer.__name__, __base__=answer, facts=(list[widened], ...))

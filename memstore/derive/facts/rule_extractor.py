@@ -1,10 +1,10 @@
-"""Facts by rules, without a model, and whether they hold at once or wait until somebody confirms them. Pure.
+"""Facts without a chat model, and whether they hold at once or wait until somebody confirms them.
 
-    message -> what its author asserts                            rules/utterances.py
-            -> slots that its clauses fill: "Alice lives in Cork."      rules/engine.py, languages/*.toml, slots.toml
-            -> its other sentences, by what each is worth: Alice: "We signed the lease."        rules/utterances.py
+    message -> notes: its words that are worth keeping                  reader/
+            -> slots that they fill: "Alice lives in Cork."             rules/engine.py, languages/*.toml, slots.toml
+            -> else plain words, or a quotation: Alice: "We signed the lease."
 
-There is no third kind. The same messages always give the same facts, and no text raises an error.
+The same messages always give the same facts, and no text raises an error.
 
 A tool's output is never believed alone, whatever is set: it is a page, a file or a mail that somebody unknown wrote.
 Nor are pasted or quoted texts, or messages that the application marks as untrusted. A message can only lower the trust
@@ -24,17 +24,14 @@ from memstore import ids
 from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies, DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
+from memstore.derive.reader.model import ReaderInput, load as load_reader
+from memstore.derive.reader.notes import Note
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.slots import Modality, Slot, SlotMention
+from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention
 from memstore.derive.rules.utterances import (
-    SHORTEST,
-    THRESHOLD,
-    Quotation,
     Utterance,
-    clauses_of,
     in_quotes,
-    quotations,
     type_of,
 )
 from memstore.ingest.redaction import load_detectors
@@ -111,9 +108,36 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
+SURE = 0.8  # probability from which a note may end another value
 COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
-LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; the others hold always
+TYPES = {
+    "constraint": "constraint",
+    "instruction": "procedure",
+    "identity": "identity",
+    "relation": "relationship",
+    "preference": "preference",
+    "plan": "plan",
+    "task": "task",
+    "decision": "decision",
+    "event": "event",
+    "possession": "possession",
+}
+# The slots that the rules may fill for what protects somebody, by the reader's attribute; the first is that of a value.
+GUARDED = {
+    "allergy": ("allergy", "intolerance", "avoid"),
+    "condition": ("health", "pregnancy"),
+    "medicine": ("medication", "dose", "avoid"),
+    "diet": ("restriction", "diet", "eats", "avoid", "regimen", "intolerance"),
+}
+_GUARDS = frozenset(root for roots in GUARDED.values() for root in roots)
+_WHOLE = frozenset(["caution", "instruction", "task", "decision"])  # slots that repeat the sentence
+# Attributes of one value at a time, as the reader and the slots name them. Others say nothing that could be compared.
+SINGLE = {"origin": "hometown"} | {
+    name: name for name in ("name", "age", "residence", "job", "employer", "partner", "birthday", "phone", "email")
+}
+_MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
+LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
 _USER = "User"
 _READ_WHOLE = ("saved memory", "about the user", "instructions")
 _CALLED_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
@@ -146,32 +170,83 @@ class FactDraft:
 
 def extract(
     utterance: Utterance,
+    notes: Sequence[Note],
     before: Sequence[Utterance] = (),
     *,
-    worth: float = THRESHOLD,
     types: Mapping[str, re.Pattern[str]] | None = None,
 ) -> list[FactDraft]:
-    """Return the facts that a message says, in its order, each once; none for any role but "user".
+    """Return the facts that the notes of a message say, in its order.
 
     `before` are up to three messages before it, the newest last: they show to whom it is said, and what "sorry, I meant
-    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is a fact at any worth.
-    `types` are types of one's own with the words by which a quotation, a plan or an event is one.
+    Tuesday" corrects. `types` are types of one's own with the words by which a note is one; a sentence with these words
+    is a fact even where it is no note.
     """
-    if utterance.role != "user":
-        return []
-    to_friend = _to_friend(utterance, before)
-    code, fills = _read(utterance, before, to_friend=to_friend)
-    language = pack.language(code) if code in pack.LANGUAGES else None
-    facts = [_draft(one, code) for one in fills]
-    types, asserted = types or {}, utterance.asserted(language)
-    for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
-        for start, stop, filled in _unfilled_parts(quote, fills, utterance, language) if quote.worth >= worth else ():
+    code, mentions = _read(utterance, before, to_friend=_to_friend(utterance, before))
+    facts: list[FactDraft] = []
+    for note in notes:
+        inside = [one for one in mentions if _fits(note, one, utterance)]
+        if len(inside) > 1 and _is_covered(note.start, note.stop, inside):
+            facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
+        else:
+            facts.append(_draft_note(note, utterance, inside, code))
+    for start, stop in sentences(utterance.clean_text) if types else ():
+        if type_of(utterance.text[start:stop], types or {}) and not any(
+            note.start < stop and start < note.stop for note in notes
+        ):
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
-            said = (filled.subject if filled else utterance.subject, QUOTED, code, start, stop)
-            slot = replace(filled.slot, modality=Modality.HOLDS) if filled else None
-            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
-    facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
+            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, start, stop))
+    facts = [
+        replace(one, type=type_of(one.text, types or {}) or one.type) if one.type in LOOSE else one for one in facts
+    ]
     return sorted(facts, key=lambda one: one.start)
+
+
+def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
+    """Whether a slot is of a note's words and subject, and protects somebody only as the note does."""
+    root = mention.slot.attribute.removeprefix(FORMER).partition("/")[0]
+    is_within = mention.start < note.stop and note.start < mention.stop
+    if root in _WHOLE or not is_within or (mention.subject == utterance.subject) != note.of_speaker:
+        return False
+    if root not in _GUARDS:
+        return note.attribute not in GUARDED
+    value = terms(utterance.text[note.value.start : note.value.stop]) if note.value else {}
+    named = terms(f"{mention.slot.attribute} {mention.slot.value} {mention.text}")
+    return root in GUARDED.get(note.attribute, ()) and (not value or not named.keys().isdisjoint(value))
+
+
+def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> FactDraft:
+    """Return a note as a fact: as its slot says it, in plain words if they are sure, else as it was said."""
+    mention = mentions[0] if len(mentions) == 1 else None
+    if mention and _is_covered(note.start, note.stop, mentions):
+        return replace(_draft(mention, code), confidence=note.confidence)
+    text = f'{utterance.subject}: "{in_quotes(utterance.text[note.start : note.stop])}"'
+    if note.sentence and (utterance.speaker or code != "de"):
+        text = note.sentence.replace("{NAME}", utterance.subject)
+        text = text[0].upper() + text[1:]
+    subject = utterance.subject
+    if mention:
+        subject = mention.subject
+    elif note.subject:
+        about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
+        subject = f"{subject}'s {about}" if about else subject
+    type = "goal" if note.attribute == "goal" else TYPES[note.type]
+    dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
+    columns = (text, type, kind_of(type), subject, note.confidence, code, note.start, note.stop)
+    return FactDraft(*columns, *dates, mention.slot if mention else _slot(note, utterance, code))
+
+
+def _slot(note: Note, utterance: Utterance, code: str) -> Slot | None:
+    """Return the slot of a note by the reader's attribute and value."""
+    value = utterance.text[note.value.start : note.value.stop].casefold() if note.value else ""
+    if not value or not (note.of_speaker or note.subject):
+        return None
+    if note.attribute in GUARDED and not note.ends:
+        plural = pack.language(code).patterns["plural"] if code in pack.LANGUAGES else None
+        key = plural.sub("", value) if plural else value
+        return Slot(f"{GUARDED[note.attribute][0]}/{key}", "yes", many=True, modality=Modality.HOLDS)
+    if note.attribute in SINGLE and note.confidence >= SURE:
+        return Slot(SINGLE[note.attribute], value, many=False, modality=Modality.HOLDS)
+    return None
 
 
 def extract_memory(utterance: Utterance, kind: str, types: Mapping[str, re.Pattern[str]]) -> list[FactDraft]:
@@ -228,48 +303,6 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
-def _unfilled_parts(
-    quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
-) -> Iterator[tuple[int, int, SlotMention | None]]:
-    """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
-
-    Words about a changeable value get its slot and its subject, so that no old sentence outlives it, and "my sister
-    lives in Leeds" ends nothing of the speaker's.
-    """
-    here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
-    whole = (quote.start, quote.stop)
-    if language is None or not here:
-        yield *whole, None
-        return
-    text = utterance.clean_text
-    for start, stop, follows in _parts(text, *whole, here, language):
-        inside = [one for one in here if one.start < stop and start < one.stop]
-        changing = [one for one in inside if _may_change(one.slot)]
-        filled = min(changing, key=lambda one: one.subject != utterance.subject, default=None)
-        own = follows or any(
-            language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
-        )
-        own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
-        if own if not inside else not _is_covered(start, stop, inside):
-            yield start, stop, filled
-
-
-def _parts(
-    text: str, start: int, stop: int, fills: Sequence[SlotMention], language: pack.Language
-) -> Iterator[tuple[int, int, bool]]:
-    """Return the clauses of words. Words behind a date or a dose stand apart: they do not end with it."""
-    for begin, end in clauses_of(text, start, stop, language):
-        keyed = [
-            one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
-        ]
-        gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
-        rest = len(terms(text[gap.end() : end])) if gap else 0
-        denied = gap and language.patterns["negation"].match(text, gap.end())  # "on Thursday, not Tuesday"
-        yield begin, gap.start() if gap and (denied or rest >= SHORTEST) else end, False
-        if gap and not denied and rest >= SHORTEST:
-            yield gap.end(), end, True
-
-
 def _is_covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
     covered = sum(min(stop, end) - max(start, begin) for begin, end in _merge_spans(fills))
     return covered >= COVERED * (stop - start)
@@ -287,7 +320,7 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
             reached = one.stop
 
 
-RECIPE = "rules/14"
+RECIPE = "reader/1"
 DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
 LOOKBACK = 3  # messages that may be needed to understand one
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
@@ -396,20 +429,32 @@ class RuleExtractor:
 
     def _drafts(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
-        for place in range(batch.before, len(batch.messages)):
-            message = batch.messages[place]
-            if not message.text or message.role not in self.trust.roles:
-                continue
-            utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
-            before = [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]]
+        places = [
+            place
+            for place in range(batch.before, len(batch.messages))
+            if batch.messages[place].text and batch.messages[place].role in self.trust.roles
+        ]
+        utterances = {place: replace(_utterance(batch.messages[place]), role=Role.USER) for place in places}
+        before = {
+            place: [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]] for place in places
+        }
+        turns = [turn_of(utterances[place], before[place]) for place in places]
+        for place, notes in zip(places, load_reader().read(turns) if turns else (), strict=True):
+            message, utterance = batch.messages[place], utterances[place]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in _READ_WHOLE:
                 found = extract_memory(utterance, memory, types)
             else:
-                found = extract(utterance, before, types=types)
+                found = extract(utterance, notes, before[place], types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
                 yield message, one
+
+
+def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
+    """Return a message as the reader reads it, with what a person or an assistant said just before it."""
+    last = before[-1] if before and before[-1].role in (Role.USER, Role.ASSISTANT) else None
+    return ReaderInput(last.text if last else "", utterance.text, _to_friend(utterance, before))
 
 
 def _utterance(message: Message) -> Utterance:

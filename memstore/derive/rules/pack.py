@@ -23,7 +23,6 @@ A rule says how a slot is filled. Its patterns are what stands behind the subjec
 from __future__ import annotations
 
 import re
-import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,9 +38,6 @@ _KEYS |= {"unless", "beside", "with", "without"}
 SELDOM = 12  # words among which one common word of the language must be
 _WORD = re.compile(r"[^\W\d_]+(?=['’])['’]?|[^\W\d_]+")
 _PIECE = re.compile(r"\{([VTXC])(?::(\w+))?\}|<(\w+)>(\??)|([()|$*,:]|\)\?)|([^\s()|{}<>$*,:?]+)(\??)|\s+|\?")
-_SAID = re.compile(r"\w[\w'-]*")
-_PLAIN = re.compile(r"(?<=[|(:])[^\W\d_]{3,}(?=[|)])")  # words of a list that are no patterns
-_AHEAD = re.compile(r"\(\?!(?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
 _REGEX = re.compile(r"[\\\[({?*+]")
 _CAUGHT = re.compile(r"\(\?P<(\w)\d*>")
 _NEVER = re.compile(r"(?!)")
@@ -53,21 +49,6 @@ class _Patterns(dict[str, re.Pattern[str]]):
 
     def __missing__(self, name: str) -> re.Pattern[str]:
         return _NEVER
-
-
-class Signs(NamedTuple):
-    """Words, stems of words and a pattern, of which a text has one; three times as fast as one long pattern."""
-
-    words: frozenset[str]
-    stems: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-    def search(self, text: str, start: int = 0, stop: int = sys.maxsize) -> bool:
-        """Whether the characters `start` to `stop` of a text have one."""
-        said = [word.casefold() for word in _SAID.findall(text, start, stop)]
-        if not self.words.isdisjoint(said) or any(word.startswith(self.stems) for word in said):
-            return True
-        return self.pattern.search(text, start, stop) is not None
 
 
 class SlotType(NamedTuple):
@@ -130,8 +111,6 @@ class Language(NamedTuple):
     data: Mapping[str, Any]
     rules: Mapping[str, Sequence[Rule]]  # by each of their anchors; by "" where a rule has none
     patterns: Mapping[str, re.Pattern[str]]
-    signs: Mapping[str, re.Pattern[str]]  # of what a sentence is worth
-    lasting: Signs | None  # of what holds for long
     contractions: Mapping[str, str]
     third: Mapping[str, str]
     texts: Mapping[str, Sequence[str]]  # of facts, by slot: as it holds, as it is over, over without a value
@@ -209,8 +188,6 @@ def language(code: str) -> Language:
         data,
         rules,
         _Patterns({name: compiler.of(text) for name, text in {**data["patterns"], **negation}.items()}),
-        {name: compiler.of(text) for name, text in data.get("signs", {}).items()},
-        compiler.compile(data["lasting_words"], data["patterns"]["lasting"]) if "lasting_words" in data else None,
         dict(pair.split("=") for pair in data.get("contractions", "").split("; ") if pair),
         dict(pair.split(":") for pair in data.get("third", "").split()),
         data["texts"],
@@ -271,17 +248,6 @@ class _Compiler:
     def of(self, text: str) -> re.Pattern[str]:
         """Compile a pattern of the language itself, which is a regular expression with `<lists>`."""
         return re.compile(self._expand(text), re.IGNORECASE)
-
-    def compile(self, words: str, pattern: str) -> Signs:
-        """Compile words, of which `<kin>` stands for those of a list, "rent*" for a stem, with a pattern."""
-        listed = [
-            entry.casefold()
-            for word in words.split()
-            for entry in (_PLAIN.findall(_AHEAD.sub("", self._term(word[1:-1]))) if word[0] == "<" else [word])
-        ]
-        whole = [word for word in listed if word[-1] != "*" and word not in self._common]
-        stems = tuple(word[:-1] for word in listed if word[-1] == "*")
-        return Signs(frozenset([*whole, *(f"{word}s" for word in whole)]), stems, self.of(pattern))
 
     def _expand(self, text: str) -> str:
         return re.sub(r"(?<!\(\?P)<(\w+)>", lambda found: self._term(found[1]), text)

@@ -48,9 +48,9 @@ ValidTo = Annotated[Time | None, _about("Until when it holds, where that is know
 FactType = Annotated[str, Field(min_length=1, max_length=40)]
 TYPE = _about(
     "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
-    "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
-    "goal, decision, procedure: what the words say. statement: what fits none of these. Or one of the user's own. "
-    "Without one it is read from the text."
+    "constraint: what must or must not be, such as an allergy. plan: what will happen. task: what is to be done. "
+    "event: what happened. possession: what somebody has. goal, decision, procedure: what the words say. "
+    "statement: what fits none of these. Or one of the user's own. Without one it is read from the text."
 )
 SUBJECT = _about("Whom or what it is about, where that is not the user.")
 CONFIDENCE = Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")

@@ -1,0 +1,1 @@
+"""Reads messages without a chat model: which of their words are worth keeping, and what they say."""

@@ -1,0 +1,34 @@
+"""The reader's training: a tiny one learns from a few messages, is written as ONNX, and reads. Needs torch and onnx."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from memstore.derive.reader.model import Reader, ReaderInput
+
+TRAINING = Path(__file__).parents[2] / "training"
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(TRAINING))
+    import train
+
+    return train
+
+
+def test_a_tiny_reader_is_trained_written_and_reads(training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (TRAINING / "data" / "plain.jsonl").read_text("utf-8").splitlines()[:30]
+    data, out = tmp_path / "data.jsonl", tmp_path / "reader"
+    data.write_text("\n".join(lines), "utf-8")
+    options = ["--check", str(data), "--out", str(out), "--epochs", "20"]
+    monkeypatch.setattr(sys, "argv", ["train.py", str(data), *options])
+    training.main()
+    messages = [json.loads(line) for line in lines]
+    notes = Reader(out, least=0.5).read([ReaderInput(each["before"], each["text"]) for each in messages])
+    told = [bool(found) == bool(each["facts"]) for found, each in zip(notes, messages, strict=True)]
+    assert sum(told) > 0.8 * len(told)
