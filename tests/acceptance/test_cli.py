@@ -106,8 +106,18 @@ def test_what_a_file_does_not_say_is_asked_for(here: Run, tmp_path: Path) -> Non
     file = tmp_path / "WhatsApp Chat with B\x1bob.txt"
     file.write_text("13.01.24, 10:00 - Ann: hi\n13.01.24, 10:01 - Bob: hello\n13.01.24, 10:02 - Bob left\n")
     asked = here("import", str(file), "-u", "ann")
-    assert (asked.code, "0 new, 0 known, 1 skipped" in asked.out) == (1, True)
+    assert (asked.code, "0 new, 0 known, 1 skipped" in asked.out) == (2, True)
     assert "--timezone Europe/Berlin" in asked.err
+    lines = tmp_path / "lines.jsonl"
+    message = '{"conversation": "c", "role": "user", "content": "whose?"}\n'
+    lines.write_text(message * 1000)
+    asked = here("import", str(lines))
+    assert (asked.code, asked.err.count("\n"), "name no user; give --user" in asked.err) == (2, 1, True)
+    lines.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "mine"}\n' + message * 1000)
+    asked = here("import", str(lines))
+    assert (asked.code, "1 new, 0 known, 1000 skipped" in asked.out) == (1, True)
+    assert "line 2 and 999 more: it names no user; give --user" in asked.err
+    assert here("import", str(lines), "-u", " ").code == 2
     how = ("-u", "ann", "--me", "Ann", "--timezone", "Europe/Berlin")
     took = here("import", str(file), *how)
     assert (took.code, "2 new, 0 known, 0 skipped" in took.out, "1 notices of WhatsApp" in took.err) == (0, True, True)
