@@ -104,7 +104,7 @@ class EmbedderMismatch(ProviderError):
 
 
 class ModelUnavailable(ProviderError):
-    """A chat model cannot be reached, is not installed, or did not answer in time; try again later."""
+    """A chat model or an embedder cannot be reached, is not installed, or did not answer in time; try again later."""
 
 
 class ModelAnswerInvalid(ProviderError):

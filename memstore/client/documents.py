@@ -11,11 +11,10 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.derive.chunks import document_text
-from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
-from memstore.providers import Embedder, Vectors
+from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, erasure, messages
 from memstore.store.documents import ANY_DEPTH, Distance, Match
 from memstore.store.embedding_models import ModelChanged
@@ -157,7 +156,7 @@ class AsyncDocuments:
         if query is not None:
             check_text(query, "the query")
         embedder = await self._load_serving_embedder() if query and query.strip() else None
-        vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
+        vector = None if embedder is None else await to_thread(embed_query, embedder, query or "")
         async with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
                 rows = await documents.latest(tx, page)
