@@ -15,7 +15,7 @@ MemstoreError
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or its name is unknown
 │   ├── EmbedderMismatch         the stored vectors were made by another embedder
-│   ├── ModelUnavailable         a chat model is away for now; what is pending waits
+│   ├── ModelUnavailable         a model is away for now; what is pending waits
 │   ├── ModelAnswerInvalid       a chat model answered, twice, with something that cannot be used
 │   └── PromptTooLong            a prompt does not fit into a chat model's window
 └── BudgetTooSmall               what must be in the context does not fit

@@ -1,5 +1,6 @@
 """The command line as people and programs use it. What needs a process of its own runs the installed script."""
 
+import json
 import re
 import signal
 import subprocess
@@ -220,12 +221,16 @@ def test_stored_text_is_harmless(of_sample: Run) -> None:
         ("facts", "-u", "mallory", "--state", "all"),
         ("conversations", "-u", "mallory"),
         ("context", "-u", "mallory", "-c", "a\x1b[2Jb", "-b", "500", "--explain"),
+        ("profile", "-u", "mallory"),
     )
     for command in commands:
         for as_json in ((), ("--json",)):
             shown = of_sample(*command, *as_json)
             assert shown.code == 0
             assert not OBEYED.search(shown.out + shown.err), (command, as_json)
+    exported = of_sample("export", "-u", "mallory").out
+    assert not OBEYED.search(exported)
+    assert HOSTILE in [json.loads(line).get("content") for line in exported.splitlines()], "byte for byte"
     text = of_sample(*commands[0]).out
     assert r"\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a b \u202egnp.exe I love" in text
     assert "a\tb" in of_sample(*commands[3]).out
