@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http import HTTPMethod
@@ -102,7 +103,10 @@ def create_app(
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
+        endpoint = RequestBodyLimitMiddleware(
+            _RequireUser(mcp), max_body_size=sys.maxsize
+        )  # MCP has a limit of its own
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", endpoint))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     max_body = store.settings.server_body_bytes
