@@ -286,9 +286,11 @@ async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> Non
         )
         superuser.execute("alter table messages alter column text set statistics 100")
         superuser.execute("analyze messages")
-        superuser.execute("alter table messages alter column text set statistics 0")
     found = await store.verify_erasure(certificate)
-    assert found.found == {"events": 1, "pg_stats": 1}
+    assert found.found == {"events": 1, "pg_stats": 1}, "though its target says that it is wanted"
+    with psycopg.connect(store.url) as superuser:
+        superuser.execute("alter table messages alter column text set statistics 0")
+    assert (await store.verify_erasure(certificate)).found == found.found
 
 
 async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: AsyncMemoryStore) -> None:

@@ -34,6 +34,7 @@ from memstore.server.http.dependencies import (
     get_principal,
     get_store,
     get_user,
+    refuse_ignored_input,
 )
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
@@ -97,7 +98,9 @@ def create_app(
         exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
     app.state.store, app.state.authenticator = store, authenticator
-    api = APIRouter(prefix=API, dependencies=[Depends(BEARER)], responses=ERROR_RESPONSES)
+    api = APIRouter(
+        prefix=API, dependencies=[Depends(BEARER), Depends(refuse_ignored_input)], responses=ERROR_RESPONSES
+    )
     for router in ROUTERS:
         api.include_router(router)
     app.include_router(api)
