@@ -127,19 +127,18 @@ def locked(data: bytes) -> bytes:
     return data[:flags] + b"\x01" + data[flags + 1 :]
 
 
-@pytest.mark.parametrize("format", ["auto", "jsonl", "claude"])
-def test_what_is_wrong_with_a_file_is_said_whatever_its_format(make, format):
+def test_what_is_wrong_with_a_file_of_no_known_format_is_said(make):
     for name, data, words in (
         ("notes.txt", b"", "is empty"),
-        ("history.jsonl", b"\n", "is empty"),
+        ("history.json", b"\n", "is empty"),
         ("export.zip", b"PK\x03\x04nonsense", "is cut off or damaged"),
         ("export.zip", b"nonsense", "is called a zip and is none"),
         ("export.zip", zipped({}), "is a zip without files"),
         ("export.zip", locked(zipped({"conversations.json": b"[]"})), "is damaged or locked"),
-        ("chat.jsonl.gz", gzip.compress(LINE)[:9], "is cut off or damaged"),
+        ("chat.gz", gzip.compress(LINE)[:9], "is cut off or damaged"),
     ):
         with pytest.raises(InvalidInput, match=f"^{name} {words}.*; get it whole"):
-            importer_for(make(name, data), format)
+            importer_for(make(name, data))
     assert importer_for(make("chat.jsonl.gz", gzip.compress(LINE * 99)[:-4])).name == "jsonl"
 
 

@@ -11,7 +11,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
-from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
+from memstore._sync.store import chunks, documents, embedding_models, messages
 from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.errors import Conflict, InvalidInput
@@ -113,7 +113,6 @@ class Documents:
         vectors, embedder = self._embed(list(new.values()))
         document_ids = [*new, *removed]
         with self._database.user_transaction(self._user_id) as tx:
-            tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
             messages.make_user(tx, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 embedding_models.lock_active(tx, embedder)

@@ -23,6 +23,7 @@ from memstore.ingest.importers import (
     ImportReport,
     OptionMissing,
     Record,
+    find_damage,
     importer_for,
     printable,
 )
@@ -133,7 +134,9 @@ def import_file(
         progress(done)
         batch = following
     if not done and not report.skipped:
-        report.add_problem(ImportProblem(printable(path.name), f"it holds no messages of the format {importer.name}"))
+        damage = find_damage(path)
+        reason = f"it {damage}; get it whole" if damage else f"it holds no messages of the format {importer.name}"
+        report.add_problem(ImportProblem(printable(path.name), reason))
     return report
 
 

@@ -26,7 +26,7 @@ from .base import (
 from .chatgpt import ChatGPT
 from .claude import Claude
 from .coding_agents import ClaudeCode, Codex
-from .files import ImportProblem as ImportProblem, check_file, find_damage, printable as printable
+from .files import ImportProblem as ImportProblem, check_file, find_damage as find_damage, printable as printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
@@ -55,12 +55,12 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     if format != "auto" and format not in known:
         raise InvalidInput(f"the format {printable(format)} is not known; known are: auto, {names}")
     check_file(path)
-    if damage := find_damage(path):
-        raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
     if format != "auto":
         return known[format]
     if own := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
         return own
+    if damage := find_damage(path):
+        raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
     if path.is_dir():
         raise InvalidInput(
             f"{printable(path.name)} is no folder of a known export; name the files in it, or its format with --format"
