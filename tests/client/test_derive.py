@@ -131,7 +131,7 @@ def latest(_: str) -> LateEmbedder:
 async def test_an_error_that_passes_sets_no_text_aside(url: str, error: type[Exception]) -> None:
     for failures, waits in ((1, False), (3, False), (99, True)):
         late.append(LateEmbedder(error, failures))
-        settings = {"embedder": f"tests.client.test_derive:latest:{error.__name__} {failures}"}
+        settings = {"embedder": f"{__name__}:latest:{error.__name__} {failures}"}
         async with await AsyncMemoryStore.open(url, settings=settings) as store:
             talk = store.user(f"alice{failures}").conversation("c")
             await talk.add_many([{"role": "user", "content": text} for text in SAID])
@@ -168,7 +168,7 @@ def wrong(name: str) -> WrongEmbedder:
 
 @pytest.mark.parametrize("name", WRONG)
 async def test_vectors_that_are_none_are_refused_with_what_an_embedder_returns(url: str, name: str) -> None:
-    settings = {"embedder": f"tests.client.test_derive:wrong:{name}"}
+    settings = {"embedder": f"{__name__}:wrong:{name}"}
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
         alice = store.user("alice")
         await alice.conversation("c").add_many([{"role": "user", "content": text} for text in SAID])
