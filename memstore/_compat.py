@@ -26,6 +26,30 @@ async def to_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
+async def open_in_thread(open: Callable[[], T], close: Callable[[T], object]) -> T:
+    """Return what a blocking function opens; if this is cancelled meanwhile, close that as soon as it is open."""
+    opened: Future[T] = Future()
+    opened.set_running_or_notify_cancel()  # a cancelled wait does not cancel it
+
+    def run() -> None:
+        try:
+            opened.set_result(open())
+        except BaseException as error:  # whatever it is, it is raised where the call is waited for
+            opened.set_exception(error)
+
+    threading.Thread(target=copy_context().run, args=[run], name="memstore-open").start()
+    try:
+        return await asyncio.wrap_future(opened)
+    except asyncio.CancelledError:
+        opened.add_done_callback(lambda _: None if opened.exception() else close(opened.result()))
+        raise
+
+
+def open_inline(open: Callable[[], T], _: Callable[[T], object]) -> T:
+    """Return what a blocking function opens."""
+    return open()
+
+
 async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
     """Return the results of both, doing one while the other waits. If both fail, raise the error of the second."""
     beside = asyncio.ensure_future(first())

@@ -15,7 +15,7 @@ MemstoreError
 ├── ProviderError                an embedder, counter or model failed
 │   ├── ProviderMissing          it is not installed, or its name is unknown
 │   ├── EmbedderMismatch         the stored vectors were made by another embedder
-│   ├── ModelUnavailable         a chat model is away for now; what is pending waits
+│   ├── ModelUnavailable         a model is away for now; what is pending waits
 │   ├── ModelAnswerInvalid       a chat model answered, twice, with something that cannot be used
 │   └── PromptTooLong            a prompt does not fit into a chat model's window
 └── BudgetTooSmall               what must be in the context does not fit
@@ -104,7 +104,7 @@ class EmbedderMismatch(ProviderError):
 
 
 class ModelUnavailable(ProviderError):
-    """A chat model cannot be reached, is not installed, or did not answer in time; try again later."""
+    """A chat model or an embedder cannot be reached, is not installed, or did not answer in time; try again later."""
 
 
 class ModelAnswerInvalid(ProviderError):

@@ -116,4 +116,4 @@ class JsonFormatter(logging.Formatter):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             line |= {"error": type(error).__name__, "raised": traceback.format_tb(error.__traceback__)}
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, default=str)  # in ASCII: a terminal may show it

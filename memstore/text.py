@@ -24,6 +24,27 @@ _STRING = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # also one without an e
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 
+# What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
+CONTROL_CHARS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# Sequences that begin with ESC [ have no words in them; of others the words stay. Line ends stay too.
+_CONTROL_SEQUENCE = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def remove_controls(text: str) -> str:
+    """Return a text for a prompt: without escape sequences of terminals, control characters and overrides of direction.
+
+    They say nothing to a model, and a program that shows what it was given would obey them.
+    """
+    return _CONTROL_SEQUENCE.sub("", text)
+
+
+def escape_controls(written: str) -> str:
+    """Return JSON whose control characters are escaped: the same value, and no terminal obeys it."""
+    return CONTROL_CHARS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
 def word_set(words: str) -> frozenset[str]:
     """Return the words of a list."""
     return frozenset(words.split())
@@ -140,12 +161,13 @@ _CONTROL = re.compile(rf"{_TOKEN.pattern}|<(?=[^\s<>]{{1,64}}>)|\[(?=/?[A-Z_]{{3
 
 def json_line(value: object) -> str:
     """Return a line of JSON in which control tokens of chat templates ("<|im_end|>") are escaped: servers obey them."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    line = escape_controls(json.dumps(value, ensure_ascii=False))
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def escape_control_tokens(text: str) -> str:
-    """Return a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"."""
-    return _TOKEN.sub(lambda found: f"{found[0]} ", text)
+    """Return a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"; nor a control."""
+    return _TOKEN.sub(lambda found: f"{found[0]} ", remove_controls(text))
 
 
 def blank_fenced_blocks(text: str) -> str:

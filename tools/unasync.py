@@ -48,6 +48,7 @@ NAMES = {
     "AsyncConversationScope": "ConversationScope",
     "AsyncUserFacts": "UserFacts",
     "open_async": "open",
+    "open_in_thread": "open_inline",
     "run_all": "run_all_threads",
     "run_both": "run_both_threads",
     "at_end_of_loop": "at_exit",

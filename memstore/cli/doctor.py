@@ -112,12 +112,12 @@ def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
 
 
 def _ask_embedder(settings: Settings) -> str:
-    from memstore.providers import load_embedder
+    from memstore.providers import embed_query, load_embedder
 
     embedder = load_embedder(settings.embedder, settings)
     if embedder is None:
         return "none: recall goes by words alone"
-    return f"{settings.embedder} gives vectors of {len(embedder.embed_query('memstore'))} dimensions"
+    return f"{settings.embedder} gives vectors of {len(embed_query(embedder, 'memstore'))} dimensions"
 
 
 def _ask_reranker(settings: Settings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -41,23 +42,32 @@ def import_(
     A file of memstore export is restored as it was, with summaries and facts, for the users that it names.
 
     Known messages are not stored twice. Unreadable parts, or whole files, are skipped and named; the rest is stored,
-    and the exit code is 1.
+    and the exit code is 1; it is 2 where a file needs an option, such as --user.
 
     JSON: {"new", "known", "skipped", "files": [one for each], "problems": [{"file", "where",
     "reason"} of what was skipped]}.
     """
-    from memstore.ingest.importers import IMPORTERS
+    from memstore.ingest.importers import IMPORTERS, ImportProblem, ImportReport, OptionMissing, parse_options
+    from memstore.ingest.validation import check_names
 
     known = ("auto", OWN_FORMAT, *(importer.name for importer in IMPORTERS))
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
+    parse_options(**how)
+    check_names(user=user)
     how |= {"user": user, "format": format, "untrusted": untrusted}
+    code = 0
     counts: list[Json] = []
     problems: list[Json] = []
     with open_store() as store:
         for file in files:
-            done = _import_file(store, file, **how)
+            try:
+                done = _import_file(store, file, **how)
+            except InvalidInput as error:  # the file is skipped as a whole
+                done = ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
+                code = max(code, 2 if isinstance(error, OptionMissing) else 1)
+            code = max(code, 1 if done.problems else 0)
             counts.append(_counts(file, done))
             problems += [{"file": str(file)} | to_json(problem) for problem in done.problems]
             if not common.as_json:
@@ -67,19 +77,14 @@ def import_(
         print_json(totals | {"files": counts, "problems": problems})
     elif any(each["new"] and each["format"] != OWN_FORMAT for each in counts):
         echo_hint("next: memstore derive makes them findable")
-    raise typer.Exit(1 if problems else 0)
+    raise typer.Exit(code)
 
 
 def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
-    """Import a file; one that cannot be read at all is skipped as a whole."""
-    from memstore.ingest.importers import ImportProblem, ImportReport
-
-    try:
-        with show_progress(file.name) as line:
-            source = sys.stdin.buffer if file == STDIN else file
-            return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))
-    except InvalidInput as error:
-        return ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
+    """Import a file, or stdin."""
+    with show_progress(file.name) as line:
+        source = sys.stdin.buffer if file == STDIN else file
+        return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))
 
 
 def _counts(file: Path, done: ImportReport) -> Json:
@@ -100,9 +105,13 @@ def _print_file(file: Path, done: ImportReport) -> None:
         echo_hint(f"secrets masked in {quantify(done.masked, 'message')}")
     for what, count in done.ignored.most_common():
         echo_hint(f"ignored: {count:,} {what}")
-    for problem in done.problems[:MAX_SHOWN]:
-        echo_hint(f"skipped {problem.where}: {problem.reason}", "yellow")
-    if done.skipped > MAX_SHOWN:
+    places: dict[str, list[str]] = {}
+    for problem in done.problems:
+        places.setdefault(problem.reason, []).append(problem.where)
+    for reason, where in islice(places.items(), MAX_SHOWN):
+        more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
+        echo_hint(f"skipped {where[0]}{more}: {reason}", "yellow")
+    if len(places) > MAX_SHOWN or done.skipped > len(done.problems):
         echo_hint("… and more; --json names them")
 
 

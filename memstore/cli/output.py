@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-import re
 import sys
 import threading
 import time
@@ -23,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from memstore.cli.options import common
-from memstore.text import quantify
+from memstore.text import CONTROL_CHARS, escape_controls, quantify
 
 if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, DeriveReport, Json, Usage
@@ -33,9 +32,6 @@ MIN_TEXT_COLUMN = 40  # characters that a table leaves for its text; with fewer 
 CELL = 24  # columns at most for all but a row's text
 SHORT_ID = 8  # digits
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
-
-# What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -60,7 +56,7 @@ def to_json(value: Any) -> Any:
 def escape(text: object) -> str:
     """Return a text with everything spelled out that a terminal would obey."""
     text = str(text).replace("\r\n", "\n")
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return CONTROL_CHARS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def one_line(text: object) -> str:
@@ -100,7 +96,7 @@ def print_json(value: object) -> None:
     """Print a value as one JSON document, escaped too."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(to_json(value), ensure_ascii=not unicode, indent=2)
-    print(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    print(escape_controls(text))
 
 
 def print_result(value: object, text: str) -> None:

@@ -11,12 +11,11 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.derive.chunks import document_text
-from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
-from memstore.providers import Embedder, Vectors
-from memstore.store import chunks, documents, embedding_models, erasure, messages
+from memstore.providers import Embedder, Vectors, embed_query, embed_texts
+from memstore.store import chunks, documents, embedding_models, messages
 from memstore.store.documents import ANY_DEPTH, Distance, Match
 from memstore.store.embedding_models import ModelChanged
 
@@ -116,7 +115,6 @@ class AsyncDocuments:
         vectors, embedder = await self._embed(list(new.values()))
         document_ids = [*new, *removed]
         async with self._database.user_transaction(self._user_id) as tx:
-            await tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
             await messages.make_user(tx, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 await embedding_models.lock_active(tx, embedder)
@@ -157,7 +155,7 @@ class AsyncDocuments:
         if query is not None:
             check_text(query, "the query")
         embedder = await self._load_serving_embedder() if query and query.strip() else None
-        vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
+        vector = None if embedder is None else await to_thread(embed_query, embedder, query or "")
         async with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
                 rows = await documents.latest(tx, page)

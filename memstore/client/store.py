@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
-from memstore._compat import to_thread
+from memstore._compat import open_in_thread, to_thread
 from memstore.client.admin import AsyncEmbeddings, AsyncTokens
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
@@ -79,7 +80,9 @@ class AsyncMemoryStore:
         validate_settings(settings)
         await to_thread(redactor_for, settings)  # its libraries take a while, or are not there
         target = settings.database_url if url is None else url
-        server = await to_thread(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        server = None
+        if is_embedded(target):
+            server = await open_in_thread(partial(EmbeddedServer.open, embedded_folder(target)), EmbeddedServer.close)
         dsn = server.url if server else normalize_dsn(target)
         database = Database(
             dsn,

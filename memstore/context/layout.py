@@ -53,7 +53,7 @@ SECTION_OF_PART = {  # the others are the user's own
     PartKind.MEMORY: "hits",  # with the facts for this question, which are taken off again
     PartKind.QUESTION: "question",
 }
-RENDERER = 4  # another number gives other bytes of the same items
+RENDERER = 5  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.

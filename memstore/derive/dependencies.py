@@ -9,11 +9,18 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-import numpy as np
-
 from memstore.derive.llm import CallMeter, LLMSession
-from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
-from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
+from memstore.errors import MemstoreError, ModelUnavailable, ProviderMissing
+from memstore.providers import (
+    ChatModel,
+    Embedder,
+    EmbedderLoader,
+    TokenCounter,
+    Vectors,
+    check_vectors,
+    embed_texts,
+    load_stored_embedder,
+)
 from memstore.settings import Settings
 
 logger = logging.getLogger("memstore")
@@ -68,10 +75,23 @@ class Dependencies:
         return LLMSession(model, self.meter, deriver, self.settings.price_of(deriver))
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
-        """Return a vector for each text; None for each without an embedder, and for a text that it refuses."""
+        """Return a vector for each text; None for each without an embedder, and for a text that it refuses.
+
+        Raises `ModelUnavailable` for an error that may pass: then nothing is set aside.
+        """
         if self.embedder is None or not texts:  # all messages of a batch may be erased
             return [None] * len(texts)
-        return _embed_accepted(self.embedder, texts)
+        try:
+            return _embed_accepted(self.embedder, texts)
+        except MemstoreError:
+            raise
+        except Exception as error:  # an application's embedder raises what it likes
+            if _is_passing(error):
+                raise ModelUnavailable(
+                    f"The embedder {self.embedder.name!r} does not answer now ({type(error).__name__}: {error}). What "
+                    "is pending waits: derive again once it does."
+                ) from error
+            raise
 
     @property
     def chunk_count(self) -> Callable[[str], int]:
@@ -85,39 +105,35 @@ class Dependencies:
         return min(self.settings.chunk_tokens, window)
 
 
-def _embed_accepted(embedder: Embedder, texts: Sequence[str]) -> list[Vectors | None]:
+def _embed_accepted(embedder: Embedder, texts: Sequence[str], *, is_retry: bool = False) -> list[Vectors | None]:
     """Return a vector for each text, None for one that is refused. Raises the error of an embedder that takes none."""
     try:
         vectors = embedder.embed_documents(texts)
     except (ModelUnavailable, ProviderMissing):
         raise
     except Exception as error:  # an application's embedder raises what it likes
-        refusal = error
+        failure = error
     else:
-        return list(_check_vectors(embedder, vectors, len(texts)))
+        return list(check_vectors(embedder, vectors, (len(texts), embedder.dimensions)))
     if len(texts) > 1:
         half = len(texts) // 2
         return [*_embed_accepted(embedder, texts[:half]), *_embed_accepted(embedder, texts[half:])]
-    embed_texts(embedder, ["a text that no embedder refuses"])
+    if not is_retry:
+        embed_texts(embedder, ["a text that no embedder refuses"])
+        return _embed_accepted(embedder, texts, is_retry=True)
+    if _is_passing(failure):
+        raise failure
     logger.warning(
         "%s refuses a text of %d characters (%s), which is found by its words alone",
         embedder.name,
         len(texts[0]),
-        type(refusal).__name__,
+        type(failure).__name__,
     )
     return [None]
 
 
-def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the vectors of texts. Raises `ProviderError` for a wrong shape or numbers that are not finite."""
-    return _check_vectors(embedder, embedder.embed_documents(texts), len(texts))
-
-
-def _check_vectors(embedder: Embedder, vectors: Vectors, count: int) -> Vectors:
-    shape, expected = np.shape(vectors), (count, embedder.dimensions)
-    if shape != expected or not np.isfinite(vectors).all():  # stored, they would spoil every later recall unseen
-        raise ProviderError(
-            f"The embedder {embedder.name!r} gave vectors of the shape {shape} for {expected}, or numbers that are not "
-            "finite. Nothing of them was stored: mend the embedder, then derive again."
-        )
-    return vectors
+def _is_passing(error: BaseException | None) -> bool:
+    """Return whether an error, or one that it came of, is of the machine or the network and not of a text."""
+    return error is not None and (
+        isinstance(error, OSError | MemoryError) or _is_passing(error.__cause__ or error.__context__)
+    )

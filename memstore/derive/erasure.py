@@ -24,7 +24,7 @@ from memstore._compat import to_thread
 from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
-from memstore.errors import DatabaseError, NotFound
+from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore.store.database import Database, Transaction
@@ -309,6 +309,8 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
 
     That of a retention names a conversation that goes on: nothing is searched for.
     """
+    if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+        raise InvalidInput("This certificate names nothing that was erased: give it whole.")
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER

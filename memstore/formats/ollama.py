@@ -17,6 +17,7 @@ from memstore.formats.parts import (
     PromptPart,
     RenderedPrompt,
     content_parts,
+    map_texts,
     name_speakers,
     plain_text,
 )
@@ -51,16 +52,7 @@ def _escape(part: PromptPart) -> Json:
 
     The system prompt is the application's, and may have them.
     """
-    content = part.message.get("content")
-    if part.kind is PartKind.SYSTEM or not content:
-        return part.message
-    if isinstance(content, str):
-        return part.message | {"content": escape_control_tokens(content)}
-    texts = [
-        piece | {"text": escape_control_tokens(piece["text"])} if isinstance(piece.get("text"), str) else piece
-        for piece in content
-    ]
-    return part.message | {"content": texts}
+    return part.message if part.kind is PartKind.SYSTEM else map_texts(part.message, escape_control_tokens)
 
 
 def _name_results(messages: Iterable[Json]) -> Iterator[Json]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import Enum, auto
@@ -22,7 +22,7 @@ from typing import Any, Literal, Protocol
 
 from memstore.models import Hit, Json, Message, Role, Summary, Tier, in_order_of_time
 from memstore.strategies.base import Block, Entry
-from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day
+from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day, remove_controls
 
 # What a message contains
 
@@ -170,7 +170,7 @@ class PromptContent:
         """The parts of the context in their order."""
         custom = _section_parts(PartKind.CUSTOM_SECTION, self.custom_sections)
         memory = _system_parts(PartKind.MEMORY, memory_text(self.facts, self.hits))
-        question = [PromptPart(PartKind.QUESTION, self.question)] if self.question else []
+        question = [PromptPart(PartKind.QUESTION, map_texts(self.question, remove_controls))] if self.question else []
         return [*self.static_parts, *custom, *memory, *question, *turn_parts(self.turns_after)]
 
     @cached_property
@@ -206,9 +206,28 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
             continue
         for entry in group:
             chats = _with_tool_call_ids(entry.messages)
-            pairs = zip(chats, entry.messages, strict=True)
-            parts += [PromptPart(PartKind.MESSAGE, chat, message) for chat, message in pairs]
+            parts += [
+                PromptPart(PartKind.MESSAGE, map_texts(chat, remove_controls), message)
+                for chat, message in zip(chats, entry.messages, strict=True)
+            ]
     return parts
+
+
+def map_texts(message: Json, change: Callable[[str], str]) -> Json:
+    """Return a message with its texts, and its name, changed; a message of which nothing changes as it is."""
+    content, changed = message.get("content"), dict[str, Any]()
+    if isinstance(content, str):
+        changed["content"] = change(content)
+    elif isinstance(content, list):
+        changed["content"] = [
+            piece | {"text": change(piece["text"])}
+            if isinstance(piece, dict) and isinstance(piece.get("text"), str)
+            else piece
+            for piece in content
+        ]
+    if message.get("name"):
+        changed["name"] = change(message["name"])
+    return message | changed if any(message[key] != value for key, value in changed.items()) else message
 
 
 def _section_parts(kind: PartKind, sections: Iterable[CustomSection]) -> list[PromptPart]:
@@ -315,7 +334,7 @@ _QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
 
 def clean_name(name: object) -> str:
     """Return a name on one line, without colons or invisible characters; it may become empty."""
-    kinds = [(one, unicodedata.category(one)) for one in str(name)]
+    kinds = [(one, unicodedata.category(one)) for one in remove_controls(str(name))]
     seen = "".join(" " if one.isspace() or kind in _INVISIBLE else one for one, kind in kinds if kind != "Cf")
     return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
 

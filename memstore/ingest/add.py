@@ -125,8 +125,6 @@ async def store_new(
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
                 await _number_and_store(tx, conversations, found.new)
                 return found
-        except _ConversationErased:  # between its making and now: it is made anew
-            continue
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
@@ -248,17 +246,11 @@ async def _lock(tx: Transaction, conversations: Mapping[UUID, ConversationRef]) 
     if missing := conversations.keys() - last:
         await make_conversations(tx, [conversations[id] for id in missing])
         last |= await store.lock_several(tx, missing)
-        if conversations.keys() - last:
-            raise _ConversationErased
     return last
 
 
 def _content_key(message: Message) -> tuple[object, ...]:
     return message.role, message.name, as_stored(message.content), as_stored(message.tool_calls), message.tool_call_id
-
-
-class _ConversationErased(Exception):
-    """Somebody erased the conversation while messages were stored in it."""
 
 
 class _ErasedMessages(Exception):
@@ -273,8 +265,6 @@ async def _number_and_store(
     if missing := counts.keys() - numbers:
         await make_conversations(tx, [conversations[id] for id in missing])
         numbers |= await store.take_numbers(tx, {id: counts[id] for id in missing}, times)
-        if counts.keys() - numbers:
-            raise _ConversationErased
     # With the conversations locked: nothing of them is erased from here on.
     if erased := await store.erased_messages(tx, rows):
         raise _ErasedMessages(erased)

@@ -19,7 +19,9 @@ from memstore.ingest.importers import (
     ImportOptions,
     ImportProblem,
     ImportReport,
+    OptionMissing,
     Record,
+    find_damage,
     importer_for,
     printable,
 )
@@ -30,6 +32,7 @@ from memstore.settings import Settings
 from memstore.store.database import Database
 
 BATCH = 500  # messages that are stored together, those of each user in one transaction
+NO_USER = "it names no user; give --user"
 BATCH_CHARACTERS = 8 * 1024 * 1024
 
 
@@ -59,9 +62,10 @@ def _batches(found: Iterator[ImportItem], prepare: Callable[[Record], _Item | Im
         item = prepare(one) if isinstance(one, Record) else one
         if not isinstance(item, _Item):
             others.append(item)
-            continue
-        users.setdefault(item.row.user_id, []).append(item)
-        count, characters = count + 1, characters + sum(map(len, map(str, item.record.message.values())))
+        else:
+            users.setdefault(item.row.user_id, []).append(item)
+            characters += sum(map(len, map(str, item.record.message.values())))
+        count += 1
         if count >= BATCH or characters >= BATCH_CHARACTERS:
             yield _Batch(list(users.values()), others)
             users, others, count, characters = {}, [], 0, 0
@@ -75,7 +79,7 @@ def _prepare(
     user, title, channel, masked = record.user or user, record.title, record.channel, False
     try:
         if user is None:
-            raise InvalidInput("it names no user; give --user")
+            return ImportProblem(record.where, NO_USER)
         if redactor.detectors:
             redactor.reject_secret_names(user=user, conversation=record.conversation)
             title, channel = redactor.redact(title), redactor.redact(channel)
@@ -118,12 +122,20 @@ async def import_file(
     next_batch = partial(to_thread, next, batches, None)
     batch = await next_batch()
     while batch is not None:
+        if (
+            not done
+            and not batch.users
+            and any(isinstance(one, ImportProblem) and one.reason == NO_USER for one in batch.others)
+        ):
+            raise OptionMissing(f"the messages of {printable(path.name)} name no user; give --user")
         following, _ = await run_both(next_batch, partial(_store, database, counter, batch, report))
         done += sum(map(len, batch.users))
         progress(done)
         batch = following
     if not done and not report.skipped:
-        report.add_problem(ImportProblem(printable(path.name), f"it holds no messages of the format {importer.name}"))
+        damage = find_damage(path)
+        reason = f"it {damage}; get it whole" if damage else f"it holds no messages of the format {importer.name}"
+        report.add_problem(ImportProblem(printable(path.name), reason))
     return report
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel
 
-from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
+from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderError, ProviderMissing
 from memstore.plugins import installed_entry_points
 from memstore.settings import ONNX_MINILM, Settings, load as load_settings
 
@@ -111,6 +111,38 @@ class SelectiveEmbedder(Protocol):
 
     def knows(self, text: str) -> bool:
         """Return whether the model knows the words of a text; words decide where it does not."""
+
+
+def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Return the vectors of texts. Raises `ProviderError` for what are none."""
+    return check_vectors(embedder, embedder.embed_documents(texts), (len(texts), embedder.dimensions))
+
+
+def embed_query(embedder: Embedder, text: str) -> Vectors:
+    """Return the vector of a question. Raises `ProviderError` for what is none."""
+    return check_vectors(embedder, embedder.embed_query(text), (embedder.dimensions,))
+
+
+def check_vectors(embedder: Embedder, vectors: object, shape: tuple[int, ...]) -> Vectors:
+    """Return vectors as an array. Raises `ProviderError` for other than finite numbers of the shape."""
+    advice = "Nothing of them was stored: mend the embedder, then derive again."
+    return check_numbers(f"The embedder {embedder.name!r}", vectors, shape, advice).astype(np.float32, copy=False)
+
+
+def check_numbers(provider: str, numbers: object, shape: tuple[int, ...], advice: str) -> NDArray[Any]:
+    """Return a provider's numbers as an array. Raises `ProviderError` for other than finite ones of the shape."""
+    try:
+        array = np.asarray(numbers)
+        returned = f"{array.dtype} of the shape {array.shape}"
+    except ValueError:
+        array, returned = np.empty(0), "lists of several lengths"
+    if array.shape == shape and array.dtype.kind in "fiu":
+        if np.isfinite(array).all():
+            return array
+        returned += ", not all finite"
+    raise ProviderError(
+        f"{provider} must return finite numbers of the shape {shape}, and returned {returned}. {advice}"
+    )
 
 
 EmbedderLoader = Callable[[str, int], Embedder]  # of a name and dimensions, as `load_stored_embedder`

@@ -22,7 +22,6 @@ from uuid import UUID
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import (
     Embedder,
@@ -31,6 +30,8 @@ from memstore.providers import (
     Scores,
     SelectiveEmbedder,
     Vectors,
+    check_numbers,
+    embed_query,
     load_stored_embedder,
 )
 from memstore.search.questions import without_request
@@ -81,7 +82,7 @@ class Query(QueryFeatures):
         text = to_first_person(without_request(self.text), speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        vector = await to_thread(self.embedder.embed_query, text)
+        vector = await to_thread(embed_query, self.embedder, text)
         is_known = text.isascii() or not isinstance(self.embedder, SelectiveEmbedder) or self.embedder.knows(text)
         return replace(self, embedded_text=text, vector=vector, has_known_words=is_known)
 
@@ -360,13 +361,9 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _score_texts(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
-    scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
-    if scores.shape != (len(texts),) or not np.isfinite(scores).all():
-        raise ProviderError(
-            f"The reranker {reranker.name!r} gave scores of the shape {scores.shape} for {len(texts)} texts, or "
-            "numbers that are not finite: mend it, or set MEMSTORE_RERANKER=none."
-        )
-    return scores
+    scores = reranker.scores(question, texts)
+    advice = "Mend it, or set MEMSTORE_RERANKER=none."
+    return check_numbers(f"The reranker {reranker.name!r}", scores, (len(texts),), advice).astype(np.float64)
 
 
 def _with_part(hit: Hit, part: float) -> Hit:

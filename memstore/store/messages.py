@@ -68,19 +68,24 @@ async def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[U
 
 
 async def make_user(tx: Transaction, name: str) -> None:
-    """Make the user, if it is not there."""
-    await tx.run(SQL["add_user"], name=name)
+    """Make the user, if it is not there; it stays until the transaction ends."""
+    while not (await tx.run(SQL["add_user"], name=name) or await tx.run(SQL["share_user"])):
+        pass  # it was there, and was erased before it was locked
 
 
 async def make_conversations(
     tx: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
 ) -> None:
-    """Make the user, the conversations and their watermarks, those of them that are not there."""
+    """Make the user, the conversations and their watermarks, where missing; they stay until the transaction ends."""
     await make_user(tx, user_name)
-    given = sorted(conversations, key=lambda one: one.id)  # as they are locked
-    await tx.run_many(SQL["add_conversation"], [vars(one) for one in given])
-    watermarks = [{"conversation_id": one.id, "deriver": deriver} for one in given for deriver in derivers]
-    await tx.run_many(SQL["add_derivation"], watermarks)
+    missing = sorted(conversations, key=lambda one: one.id)  # as they are locked
+    while missing:
+        present = [one.id for one in missing]
+        if await tx.run_many(SQL["add_conversation"], [vars(one) for one in missing]) < len(missing):
+            present = list(await lock_several(tx, present))  # others were there, and may have been erased before this
+        watermarks = [{"conversation_id": id, "deriver": deriver} for id in present for deriver in derivers]
+        await tx.run_many(SQL["add_derivation"], watermarks)
+        missing = [one for one in missing if one.id not in present]
 
 
 async def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:

@@ -1,5 +1,6 @@
 """The command line as people and programs use it. What needs a process of its own runs the installed script."""
 
+import json
 import re
 import signal
 import subprocess
@@ -106,8 +107,18 @@ def test_what_a_file_does_not_say_is_asked_for(here: Run, tmp_path: Path) -> Non
     file = tmp_path / "WhatsApp Chat with B\x1bob.txt"
     file.write_text("13.01.24, 10:00 - Ann: hi\n13.01.24, 10:01 - Bob: hello\n13.01.24, 10:02 - Bob left\n")
     asked = here("import", str(file), "-u", "ann")
-    assert (asked.code, "0 new, 0 known, 1 skipped" in asked.out) == (1, True)
+    assert (asked.code, "0 new, 0 known, 1 skipped" in asked.out) == (2, True)
     assert "--timezone Europe/Berlin" in asked.err
+    lines = tmp_path / "lines.jsonl"
+    message = '{"conversation": "c", "role": "user", "content": "whose?"}\n'
+    lines.write_text(message * 1000)
+    asked = here("import", str(lines))
+    assert (asked.code, asked.err.count("\n"), "name no user; give --user" in asked.err) == (2, 1, True)
+    lines.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "mine"}\n' + message * 1000)
+    asked = here("import", str(lines))
+    assert (asked.code, "1 new, 0 known, 1000 skipped" in asked.out) == (1, True)
+    assert "line 2 and 999 more: it names no user; give --user" in asked.err
+    assert here("import", str(lines), "-u", " ").code == 2
     how = ("-u", "ann", "--me", "Ann", "--timezone", "Europe/Berlin")
     took = here("import", str(file), *how)
     assert (took.code, "2 new, 0 known, 0 skipped" in took.out, "1 notices of WhatsApp" in took.err) == (0, True, True)
@@ -210,12 +221,16 @@ def test_stored_text_is_harmless(of_sample: Run) -> None:
         ("facts", "-u", "mallory", "--state", "all"),
         ("conversations", "-u", "mallory"),
         ("context", "-u", "mallory", "-c", "a\x1b[2Jb", "-b", "500", "--explain"),
+        ("profile", "-u", "mallory"),
     )
     for command in commands:
         for as_json in ((), ("--json",)):
             shown = of_sample(*command, *as_json)
             assert shown.code == 0
             assert not OBEYED.search(shown.out + shown.err), (command, as_json)
+    exported = of_sample("export", "-u", "mallory").out
+    assert not OBEYED.search(exported)
+    assert HOSTILE in [json.loads(line).get("content") for line in exported.splitlines()], "byte for byte"
     text = of_sample(*commands[0]).out
     assert r"\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a b \u202egnp.exe I love" in text
     assert "a\tb" in of_sample(*commands[3]).out

@@ -572,6 +572,11 @@ async def test_over_http_the_user_is_in_the_url(url: str) -> None:
         assert [name async for name in store.users()] == ["alice", "b/öb"]
 
 
+async def spaces(size: int) -> AsyncIterator[bytes]:
+    for _ in range(0, size, 100_000):
+        yield b" " * 100_000
+
+
 async def test_a_session_is_of_the_user_who_opened_it_and_tokens_and_sizes_are_checked(url: str) -> None:
     async with (
         await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store,
@@ -589,7 +594,11 @@ async def test_a_session_is_of_the_user_who_opened_it_and_tokens_and_sizes_are_c
         assert await status("/alice", listing, **session) == 404
         assert await status("/alice", host="evil.example") == 400
         assert await status("/alice", origin="https://evil.example") == 403
-        assert await status("/alice", content=b" " * 10_000_000) == 413
+        for large in (b" " * 10_000_000, b" " * 17_000_000, spaces(10_000_000), spaces(17_000_000)):
+            answer = await http.post("/mcp/alice", content=large, headers=HEADERS)
+            error = answer.json()["error"]
+            assert (answer.status_code, answer.json()["id"], error["code"]) == (413, None, -32600)
+            assert "send it in parts" in error["message"]
         assert [await status(path) for path in ("", "/", "/a/b", "x")] == [404] * 4
         assert [await status(path) for path in ("/a%00b", "/%ff", "/%20")] == [422] * 3
         ours = bearer((await store.tokens.create(user="alice")).secret)

@@ -114,7 +114,13 @@ async def test_what_was_said_is_erased_with_a_certificate_that_is_verified(
     for method, place in places:
         for misspelt in ({"dryRun": True}, {"dry-run": True}):
             assert (await client.request(method, place, params=misspelt)).status_code == 422
-        rehearsal = (await client.request(method, place, params={"dry_run": True})).json()
+        for params, body in ({"dry_run": [True, False]}, None), ({}, {"dry_run": True}), ({}, [1]):
+            answer = await client.request(method, place, params=params, json=body)
+            assert (answer.status_code, answer.json()["errors"][0]["where"]) == (
+                422,
+                "body" if body else "query.dry_run",
+            )
+        rehearsal = (await client.request(method, place, params={"dry_run": True}, json={})).json()
         answer = await client.request(method, place)
         certificate = answer.json()
         assert answer.is_success and rehearsal["id"] is None and rehearsal["counts"] == certificate["counts"]
@@ -123,6 +129,9 @@ async def test_what_was_said_is_erased_with_a_certificate_that_is_verified(
         assert (await client.get(kept)).json() == certificate
         verified = (await client.post(f"{kept}/verify")).json()
         assert verified["tables"] > 10 and verified["found"] == {}
+        assert (await client.post("/v1/erasures/verify", json=certificate)).json() == verified
+        for wrong in (certificate | {"erased": []}, certificate | {"scope": "moon"}, {}):
+            assert (await client.post("/v1/erasures/verify", json=wrong)).status_code == 422
     assert (await client.get(path("alice", "erasures"))).json()[0] == certificate
     assert (await store.stats(user="alice"))["messages"] == 0
     assert (await client.delete(path("alice", "messages", str(uuid4())))).status_code == 404

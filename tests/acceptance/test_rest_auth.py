@@ -98,6 +98,7 @@ async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whethe
             answers = [await client.request(method, path(name, *rest), json=body) for name in ("bob", "nobody")]
             problems = [await refused(answer, 404, "not-found") for answer in answers]
             assert problems[0] == problems[1]
+        await refused(await client.post("/v1/erasures/verify", json=certificate.as_dict()), 403, "operators-only")
         for own in (("facts", str(fact.id)), ("receipts", str(receipt)), ("facts", str(fact.id), "history")):
             assert (await client.get(path("alice", *own))).status_code in (200, 404)
             assert "Leeds" not in (await client.get(path("alice", *own))).text

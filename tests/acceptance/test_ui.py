@@ -1,6 +1,7 @@
 """The pages at /ui, as whoever looks through a memory meets them; and whoever would misuse them."""
 
 import re
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -286,6 +287,17 @@ async def test_who_guesses_at_tokens_is_told_little(store: AsyncMemoryStore) -> 
         page = await read(client, "/ui/sign-in")
         assert (await sent(client, page, "/sign-in", origin="http://evil.example", token="x")).status_code == 403
         assert (await client.put("/ui/sign-in")).headers["allow"]
+        read_bytes = 0
+
+        async def spaces() -> AsyncIterator[bytes]:
+            nonlocal read_bytes
+            for _ in range(1000):
+                read_bytes += 10_000
+                yield b" " * 10_000
+
+        for content in (spaces(), b" " * 70_000):
+            assert (await client.post("/ui/sign-in", content=content, headers=OURS)).status_code == 413
+        assert read_bytes < 100_000
         assert (await client.get("/ui/sign-in?next=//[")).status_code == 200
     for further in ("//evil.example", "https://evil.example/ui/", LINK, "/ui/\\evil", "/v1/users", "/ui/\n"):
         assert safe_redirect_target(further) == "/ui/"

@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.errors import ProviderError
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
 
@@ -92,6 +96,87 @@ async def test_an_embedder_that_takes_no_text_leaves_messages_pending(url: str) 
         report = await store.derive()
         assert report.messages == report.chunks == 0
         assert "ValueError" in report.failed[0]
+
+
+class LateEmbedder(HashingEmbedder):
+    """Fails `failures` times with an error of the network, or of the memory, at texts with one word in it."""
+
+    def __init__(self, error: type[Exception], failures: int) -> None:
+        super().__init__(256)
+        self.error, self.failures = error, failures
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if self.failures and any("Clara" in text for text in texts):
+            self.failures -= 1
+            raise self.error("later")
+        return super().embed_documents(texts)
+
+
+class WrappedTimeout(Exception):
+    """Stands for an HTTP client's own class."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.__cause__ = TimeoutError()
+
+
+late: list[LateEmbedder] = []
+
+
+def latest(_: str) -> LateEmbedder:
+    return late[-1]
+
+
+@pytest.mark.parametrize("error", [ConnectionError, TimeoutError, MemoryError, WrappedTimeout])
+async def test_an_error_that_passes_sets_no_text_aside(url: str, error: type[Exception]) -> None:
+    for failures, waits in ((1, False), (3, False), (99, True)):
+        late.append(LateEmbedder(error, failures))
+        settings = {"embedder": f"{__name__}:latest:{error.__name__} {failures}"}
+        async with await AsyncMemoryStore.open(url, settings=settings) as store:
+            talk = store.user(f"alice{failures}").conversation("c")
+            await talk.add_many([{"role": "user", "content": text} for text in SAID])
+            report = await store.derive()
+            assert report.failed == ()
+            assert [bool(report.waiting), report.chunks] == [waits, 0 if waits else 5]
+            late[-1].failures = 0
+            await store.derive()
+            stats = await store.stats(user=talk.user.name)
+            assert (stats["pending"], stats["without_vectors"], stats["failed"]) == (0, 0, 0)
+
+
+class WrongEmbedder(HashingEmbedder):
+    """Returns vectors that are none."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        return [WRONG[self.name] for _ in texts[:-1]] + [WRONG[self.name][: 256 - ("lengths" in self.name)]]
+
+    def embed_query(self, text: str) -> Any:
+        return WRONG[self.name]
+
+
+WRONG: dict[str, Any] = {
+    "strings": ["0.1"] * 256, "none": [None] * 256, "lengths": [1.0] * 256, "endless": [float("nan")] * 256,
+    "short": [1.0] * 255,
+}  # fmt: skip
+
+
+def wrong(name: str) -> WrongEmbedder:
+    embedder = WrongEmbedder(256)
+    embedder.name = name
+    return embedder
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_vectors_that_are_none_are_refused_with_what_an_embedder_returns(url: str, name: str) -> None:
+    settings = {"embedder": f"{__name__}:wrong:{name}"}
+    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+        alice = store.user("alice")
+        await alice.conversation("c").add_many([{"role": "user", "content": text} for text in SAID])
+        report = await store.derive()
+        assert any(f"The embedder '{name}' must return finite numbers of the shape" in why for why in report.failed)
+        if name != "lengths":
+            with pytest.raises(ProviderError, match=r"must return finite numbers of the shape \(256,\)"):
+                await alice.recall("Clara")
 
 
 async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemoryStore) -> None:

@@ -1,19 +1,16 @@
 """Documents: kept by name, found by meaning or by what they hold, gone when their time is over."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
-import memstore
 from memstore import Conflict, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import NewDocument
 from memstore.store.documents import Match
 from memstore.testing import HashingEmbedder
-from tests.conftest import is_citus
 
 PLACE = ("notes", "trips")
 DAY = timedelta(days=1)
@@ -116,34 +113,6 @@ async def test_of_two_who_change_one_document_one_is_told(store: AsyncMemoryStor
     found = await notes.get(PLACE, "claim")
     assert found is not None
     assert found.value == {"who": "one"}
-
-
-async def test_who_writes_while_the_user_is_erased_writes_afterwards(store: AsyncMemoryStore) -> None:
-    notes = store.user("alice").documents()
-    await notes.put(PLACE, "before", {})
-    with ThreadPoolExecutor(1) as pool, psycopg.connect(store.url) as erasing:
-        erasing.execute("SELECT FROM users WHERE user_id = %s FOR UPDATE", [store.user("alice").id])
-        written = pool.submit(write_alone, store.url)
-        while not waits(store.url):
-            assert not written.done()
-        erasing.execute("DELETE FROM users")
-        erasing.commit()
-        written.result(60)
-    assert [one.key for one in await notes.search()] == ["after"]
-
-
-def write_alone(url: str) -> None:
-    with memstore.open(url, settings={"embedder": "none"}) as own:
-        own.user("alice").documents().put(PLACE, "after", {})
-
-
-def waits(url: str) -> bool:
-    """Whether somebody waits for a lock of another one, on a Citus at any node."""
-    blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    if is_citus(url):
-        blocked = "SELECT FROM citus_lock_waits"
-    with psycopg.connect(url) as connection:
-        return connection.execute(blocked).rowcount > 0
 
 
 async def test_what_is_no_document_is_refused(store: AsyncMemoryStore) -> None:

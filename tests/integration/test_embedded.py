@@ -1,5 +1,6 @@
 """The private Postgres of a folder: shared, counted, recovered, stopped; and no harm to anybody else."""
 
+import asyncio
 import contextlib
 import os
 import pwd
@@ -10,6 +11,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -333,6 +335,35 @@ def test_a_folder_with_other_things_is_left_alone(new_folder: Path) -> None:
         EmbeddedServer.open(new_folder)
     assert mode(new_folder) == 0o755
     assert [path.name for path in new_folder.iterdir()] == ["thesis.tex"]
+
+
+def test_a_folder_that_another_process_has_just_begun_with_is_joined(
+    new_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_folder.mkdir(mode=0o700)
+    look, clients = Path.iterdir, list[Client]()
+
+    def look_late(path: Path) -> Iterator[Path]:
+        if path == new_folder and not clients:
+            clients.append(Client(new_folder))
+            clients[0].line()
+        return look(path)
+
+    monkeypatch.setattr(Path, "iterdir", look_late)
+    EmbeddedServer.open(new_folder).close()
+    assert clients[0].leave() == ""
+
+
+async def test_a_server_that_a_cancelled_opening_has_started_is_stopped(folder: Path) -> None:
+    for seconds in (0, 0.01, 0.05, 0.2, 0.8):
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                async with await memstore.open_async(f"embedded:{folder}", settings={"embedder": "hashing:8"}):
+                    await asyncio.sleep(9)
+        for thread in threading.enumerate():
+            if thread.name == "memstore-open":
+                thread.join()
+        assert stop(folder) is False, f"it runs, cancelled after {seconds} s"
 
 
 SECRET = "my-password-is-plum-tree"

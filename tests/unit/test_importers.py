@@ -16,7 +16,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
 from memstore.ingest.importers.files import OpenFile, numbered_values
-from tests.unit.importing import texts
+from tests.unit.importing import texts, zipped
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 DISCORD = json.dumps(
@@ -61,7 +61,6 @@ def make(tmp_path):
         ("history.jsonl", LINE, "jsonl"),
         ("history.txt", b"\xef\xbb\xbf\r\n" + LINE, "jsonl"),
         ("history.jsonl.gz", gzip.compress(LINE), "jsonl"),
-        ("history.jsonl", b"", "jsonl"),
         ("history.jsonl", b"{broken\n", "jsonl"),
         ("history.jsonl", b"{broken\n" + LINE, "jsonl"),
         ("one.jsonl", LINE.replace(b"hello", b"x" * 100_000), "jsonl"),
@@ -92,7 +91,6 @@ def test_the_format_is_found(make, name, data, format):
     ("name", "data"),
     [
         ("notes.txt", b"Dear diary"),
-        ("notes.txt", b""),
         ("picture.bin", bytes(range(256))),
         ("list.json", b"[1, 2]"),
         ("discord.json", DISCORD),
@@ -104,7 +102,7 @@ def test_the_format_is_found(make, name, data, format):
     ],
 )
 def test_a_file_of_no_known_format_is_refused_with_the_formats(make, name, data):
-    with pytest.raises(InvalidInput, match=r"none of the known formats \(jsonl, chatgpt, claude"):
+    with pytest.raises(InvalidInput, match=r"none of the known formats \(jsonl, .* with --format"):
         importer_for(make(name, data))
     with pytest.raises(InvalidInput, match="known are: auto, jsonl, chatgpt"):
         importer_for(make("a.jsonl", LINE), "csv")
@@ -123,9 +121,25 @@ def test_what_is_no_readable_file_is_refused_in_words(tmp_path, format):
             importer_for(path, format)
 
 
-def test_a_zip_that_is_cut_off_is_refused_in_words(make):
-    with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
-        importer_for(make("export.zip", b"PK\x03\x04nonsense"))
+def locked(data: bytes) -> bytes:
+    """Return a zip of one file as one that wants a password."""
+    flags = data.index(b"PK\x01\x02") + 8
+    return data[:flags] + b"\x01" + data[flags + 1 :]
+
+
+def test_what_is_wrong_with_a_file_of_no_known_format_is_said(make):
+    for name, data, words in (
+        ("notes.txt", b"", "is empty"),
+        ("history.json", b"\n", "is empty"),
+        ("export.zip", b"PK\x03\x04nonsense", "is cut off or damaged"),
+        ("export.zip", b"nonsense", "is called a zip and is none"),
+        ("export.zip", zipped({}), "is a zip without files"),
+        ("export.zip", locked(zipped({"conversations.json": b"[]"})), "is damaged or locked"),
+        ("chat.gz", gzip.compress(LINE)[:9], "is cut off or damaged"),
+    ):
+        with pytest.raises(InvalidInput, match=f"^{name} {words}.*; get it whole"):
+            importer_for(make(name, data))
+    assert importer_for(make("chat.jsonl.gz", gzip.compress(LINE * 99)[:-4])).name == "jsonl"
 
 
 # --- times and texts -----------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_a_chat_has_its_times_and_its_name(read):
         assert {(one.conversation, one.title) for one in found} == {("7", "Ferries")}
     found = read({"messages": [{"role": "user", "content": "a", "timestamp": "2025-04-13T21:00:00"}]}, expect="openai")
     (reason,) = reasons(found)
-    assert "has no zone" in reason
+    assert reason.endswith("has no zone: add Z for UTC, or an offset such as +02:00")
 
 
 # --- LangChain ------------------------------------------------------------------------------------------------------

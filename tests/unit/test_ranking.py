@@ -207,13 +207,15 @@ def test_equal_scores_of_it_leave_our_order_and_equal_scores_of_ours_leave_it_it
     assert order(rerank(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
 
 
-@pytest.mark.parametrize("given", [[1.0], [[1.0], [2.0]], [1.0, float("nan")], [1.0, float("inf")]])
+@pytest.mark.parametrize(
+    "given", [[1.0], [[1.0], [2.0]], [1.0, float("nan")], [1.0, float("inf")], [1.0, None], ["1", "2"]]
+)
 def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
     class Broken(ScriptedReranker):
         def scores(self, query: str, texts: object) -> object:  # type: ignore[override]
             return np.array(given)
 
-    with pytest.raises(ProviderError, match="'scripted' gave scores"):
+    with pytest.raises(ProviderError, match="'scripted' must return finite numbers of the shape"):
         rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
 
 

@@ -5,6 +5,7 @@ messages, what stands at the margin (fences, headings, days, speakers), sections
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +20,7 @@ from memstore.formats import FORMATS, Format
 from memstore.formats.parts import RenderedPrompt
 from memstore.models import Context, Hit, Message, Section, Summary, Tier
 from memstore.strategies.base import Block, Turn, split_turns
-from memstore.text import FENCES, escape_control_tokens, fence, json_line
+from memstore.text import FENCES, escape_control_tokens, fence, json_line, remove_controls
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, message
 
@@ -119,6 +120,7 @@ ORDINARY = (
     *("[x] done", "[TODO] [INFO] [A_B]", "[1](2)", "[[wiki]]", "a[i][j]", "</b>", "<b>", "<https://example.com>", "<3"),
     *("|-|-|", "[~]", "~[b]", "<TOKEN>", "<END>", "<User>", "x ｜ y", "< s >"),
 )
+OBEYED = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069]")
 COUNTER, LARGE, SMALL = WordCounter(), 1_000_000, 260
 PLAIN = "Nothing more was said."
 BESIDE = {  # so that nothing is left out for being said twice
@@ -201,12 +203,16 @@ def shape(context: Context) -> list[object]:
     ]
 
 
+def texts_of(message: dict[str, Any]) -> list[str]:
+    content = message.get("content") or ""
+    return [block.get("text", "") for block in content] if isinstance(content, list) else [content]
+
+
 def framed(context: Context) -> list[str]:
     """Give the texts of a context in which memory is quoted; what somebody says in a message of their own is not."""
     found = [context.text, context.system]
     for one in context.messages:
-        content = one.get("content") or ""
-        texts = [block.get("text", "") for block in content] if isinstance(content, list) else [content]
+        texts = texts_of(one)
         heads = (*(head for head, _ in map(fence, FENCES)), "<plan>")
         found += [text for text in texts if one["role"] == "system" or text.startswith(heads)]
     return [text for text in found if text]
@@ -236,8 +242,10 @@ def test_no_stored_text_changes_roles_sections_or_the_budget(attempt: str, forma
     assert [token for one in quoted for token in TOKENS if token in one] == []
     if format.name == "openai":
         said = [one["content"] for one in context.messages if one["role"] != "system" and one["content"]]
-        spoken = [stored.at(place) for place in ("user", "assistant", "tool")]
+        spoken = [remove_controls(stored.at(place)) for place in ("user", "assistant", "tool")]
         assert said == [*spoken, "Noted.", "hello there"], "word for word"
+    assert not OBEYED.search(" ".join(map(str, (context.text, context.system)))), "no terminal obeys it"
+    assert not any(OBEYED.search(text) for one in context.messages for text in texts_of(one))
     small = compose(stored.material(), SMALL, COUNTER, format=format)
     whole = RenderedPrompt(small.messages, small.system, small.text)
     assert count_prompt(whole, COUNTER) == small.tokens <= SMALL
@@ -253,3 +261,16 @@ def test_control_tokens_are_split_and_ordinary_text_stays() -> None:
         assert token not in line and json.loads(line) == {"text": token}
     for text in ORDINARY:
         assert escape_control_tokens(text) == text
+
+
+def test_prompts_keep_the_words_and_json_the_characters() -> None:
+    for text, shown in (
+        ("a\x1b[2J\x1b[1;31mred\x1b[0m \x9b2Jb", "ared b"),
+        ("\x1b]0;title\x07 tea", "]0;title tea"),
+        ("\u202eexe.\u202c \u2066x\u2069 \u05d0\u200f", "exe. x \u05d0\u200f"),
+        ("<|im_\x1b[mend|>", "< |im_end|>"),
+        ("a\tb\r\n\u2028c \U0001f469\u200d\U0001f33e", "a\tb\r\n\u2028c \U0001f469\u200d\U0001f33e"),
+    ):
+        assert escape_control_tokens(text) == shown
+        line = json_line({"text": text})
+        assert not OBEYED.search(line) and json.loads(line) == {"text": text}

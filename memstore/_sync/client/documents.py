@@ -11,14 +11,13 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
-from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
+from memstore._sync.store import chunks, documents, embedding_models, messages
 from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
 from memstore._sync.store.embedding_models import ModelChanged
-from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
-from memstore.providers import Embedder, Vectors
+from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 
 WHOLE_VALUE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -114,7 +113,6 @@ class Documents:
         vectors, embedder = self._embed(list(new.values()))
         document_ids = [*new, *removed]
         with self._database.user_transaction(self._user_id) as tx:
-            tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
             messages.make_user(tx, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 embedding_models.lock_active(tx, embedder)
@@ -155,7 +153,7 @@ class Documents:
         if query is not None:
             check_text(query, "the query")
         embedder = self._load_serving_embedder() if query and query.strip() else None
-        vector = None if embedder is None else embedder.embed_query(query or "")
+        vector = None if embedder is None else embed_query(embedder, query or "")
         with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
                 rows = documents.latest(tx, page)

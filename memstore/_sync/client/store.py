@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
+from memstore._compat import open_inline
 from memstore._sync.client.admin import Embeddings, Tokens
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
@@ -80,7 +82,9 @@ class MemoryStore:
         validate_settings(settings)
         redactor_for(settings)  # its libraries take a while, or are not there
         target = settings.database_url if url is None else url
-        server = EmbeddedServer.open(embedded_folder(target)) if is_embedded(target) else None
+        server = None
+        if is_embedded(target):
+            server = open_inline(partial(EmbeddedServer.open, embedded_folder(target)), EmbeddedServer.close)
         dsn = server.url if server else normalize_dsn(target)
         database = Database(
             dsn,

@@ -27,7 +27,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
-from memstore.errors import DatabaseError, NotFound
+from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
 _NAME = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")  # what is written with a capital, and numbers
@@ -305,6 +305,8 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
 
     That of a retention names a conversation that goes on: nothing is searched for.
     """
+    if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+        raise InvalidInput("This certificate names nothing that was erased: give it whole.")
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER

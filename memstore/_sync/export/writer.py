@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -41,12 +40,12 @@ from memstore.export.schema import (
 )
 from memstore.models import ExportReport, Json
 from memstore.store.rows import ConversationRow, ItemRow, Owner
+from memstore.text import escape_controls
 
 KINDS = ("user", "conversation", "message", "summary", "fact", "document")
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
 GZIP_LEVEL = 6
-LINE_SEPARATORS = re.compile("[\x85\u2028\u2029]")  # to some readers of lines; JSON escapes the others itself
 LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
@@ -223,7 +222,7 @@ class _LineWriter:
             if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
         }
         text = json.dumps({"kind": kind} | some, ensure_ascii=False, separators=(",", ":"), default=_to_text)
-        data = LINE_SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
+        data = escape_controls(text).encode() + b"\n"
         self.digest.update(data)
         self.counts[kind] += 1
         self._buffer += data

@@ -19,13 +19,14 @@ from .base import (
     ImportItem as ImportItem,
     ImportOptions as ImportOptions,
     ImportReport as ImportReport,
+    OptionMissing as OptionMissing,
     Record as Record,
     parse_options as parse_options,
 )
 from .chatgpt import ChatGPT
 from .claude import Claude
 from .coding_agents import ClaudeCode, Codex
-from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable as printable
+from .files import ImportProblem as ImportProblem, check_file, find_damage as find_damage, printable as printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
@@ -56,10 +57,14 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     check_file(path)
     if format != "auto":
         return known[format]
-    if is_zip(path) and not list_names(path):
-        raise InvalidInput(f"{printable(path.name)} is a zip that is empty, cut off or damaged; get it whole")
     if own := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
         return own
+    if damage := find_damage(path):
+        raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
     if path.is_dir():
-        raise InvalidInput(f"{printable(path.name)} is no folder of a known export; name the files in it")
-    raise InvalidInput(f"{printable(path.name)} looks like none of the known formats ({names}); name the one it is in")
+        raise InvalidInput(
+            f"{printable(path.name)} is no folder of a known export; name the files in it, or its format with --format"
+        )
+    raise InvalidInput(
+        f"{printable(path.name)} looks like none of the known formats ({names}); name the one it is in with --format"
+    )

@@ -203,7 +203,7 @@ class Importer:
         except OptionMissing:
             raise
         except InvalidInput as error:
-            yield ImportProblem(where, f"{error}; {self.advice}")
+            yield ImportProblem(where, str(error))
         except UNEXPECTED as error:
             reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.advice}"
             yield ImportProblem(where, reason)
@@ -252,7 +252,11 @@ def parse_time(value: object) -> datetime:
         if when.tzinfo is not None:
             return when.astimezone(UTC)
     except (ValueError, OverflowError):
-        hint = "is not ISO 8601" if isinstance(value, str) else "is out of range: milliseconds must be divided by 1000"
+        hint = (
+            "is not ISO 8601, such as 2024-05-01T09:30:00+02:00"
+            if isinstance(value, str)
+            else "is out of range: milliseconds must be divided by 1000"
+        )
         raise InvalidInput(f"the time {printable(str(value))} {hint}") from None
     raise InvalidInput(f"the time {printable(str(value))} has no zone: add Z for UTC, or an offset such as +02:00")
 

@@ -190,7 +190,7 @@ class ChatGPT(TreeImporter):
             yield IgnoredContent(hidden)
             return
         if role not in ("user", "assistant"):
-            raise InvalidInput(f"its author's role ({printable(str(role))}) is not known")
+            raise InvalidInput(f"its author's role ({printable(str(role))}) is not known; report it, if it should be")
         files = _attached(metadata) if role == "user" else ()
         text, kept = make_storable("\n\n".join(filter(None, (_text(message["content"], role), *files))))
         if not text.strip():

@@ -72,6 +72,36 @@ def check_file(path: Path) -> None:
     raise InvalidInput(f"there is no file {printable(str(path), 200)}, or it cannot be read")
 
 
+def find_damage(path: Path) -> str | None:
+    """Return why nothing can be read of a file, whatever its format; None for a folder."""
+    try:
+        if path.is_dir():
+            return None
+        if is_zip(path):
+            with _open_zip(path) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                return _find_lock(archive, names) if names else "is a zip without files"
+        with open_file(path) as stream:
+            if not stream.read1(HEAD_BYTES).strip():
+                return "is empty"
+        return "is called a zip and is none: it is cut off or damaged" if path.suffix.lower() == ".zip" else None
+    except READ_ERRORS as error:
+        return f"is cut off or damaged ({printable(str(error), 200)})"
+
+
+def _find_lock(archive: zipfile.ZipFile, names: Iterable[str]) -> str | None:
+    """Return why no file of a zip can be opened; None if one can."""
+    error: zipfile.BadZipFile | None = None
+    for name in names:
+        try:
+            _open_member(archive, name).close()
+        except zipfile.BadZipFile as failure:
+            error = failure
+        else:
+            return None
+    return f"is damaged or locked ({printable(str(error), 200)})"
+
+
 @contextmanager
 def open_file(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""

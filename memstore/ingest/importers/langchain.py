@@ -55,7 +55,7 @@ class LangChain(Importer):
         """Yield a message, or those of a list."""
         messages, about = _messages(value), value if isinstance(value, dict) else {}
         if messages is None:
-            raise InvalidInput("it is no message, and holds no list of them")
+            raise InvalidInput(f"it is no message, and holds no list of them; {self.advice}")
         named, first = about.get("thread_id") or about.get("session_id"), 1
         if len(messages) == 1 and "messages" not in about and isinstance(value, dict):
             self._single[named] += 1

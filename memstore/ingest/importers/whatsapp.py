@@ -24,10 +24,19 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
-from memstore.errors import InvalidInput
 from memstore.text import word_set
 
-from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
+from .base import (
+    DateOrder,
+    IgnoredContent,
+    Importer,
+    ImportItem,
+    Message,
+    OptionMissing,
+    Record,
+    derive_id,
+    make_storable,
+)
 from .files import ImportProblem, OpenFile, open_files, printable, read_files, read_start
 
 _MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"  # invisible marks that turn writing left or right
@@ -132,7 +141,9 @@ class WhatsApp(Importer):
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
-            raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
+            raise OptionMissing(
+                "WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin"
+            )
         me = next((name for name in speakers if _is_same(name, self.options.me)), None)
         chat = _chat_name(self.path, file.name)
         if me is None:
@@ -227,7 +238,7 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
 
 
 def _find_order(dates: list[str]) -> DateOrder:
-    """Return the order of day, month and year in all these dates; raise `InvalidInput` if several fit, or none."""
+    """Return the order of day, month and year in all these dates; raise `OptionMissing` if several fit, or none."""
     read: dict[DateOrder, list[date | None]] = {
         order: [_parse_day(written, order) for written in dates] for order in get_args(DateOrder)
     }
@@ -237,7 +248,7 @@ def _find_order(dates: list[str]) -> DateOrder:
         possible = {order: days for order, days in possible.items() if days == sorted(days)}
     if len(possible) == 1:
         return next(iter(possible))
-    raise InvalidInput(f"its dates {why}; give --date-order dmy, mdy or ymd")
+    raise OptionMissing(f"its dates {why}; give --date-order dmy, mdy or ymd")
 
 
 def _parse_day(written: str, order: DateOrder) -> date | None:

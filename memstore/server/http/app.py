@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http import HTTPMethod
@@ -33,6 +34,7 @@ from memstore.server.http.dependencies import (
     get_principal,
     get_store,
     get_user,
+    refuse_ignored_input,
 )
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
@@ -96,13 +98,18 @@ def create_app(
         exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
     app.state.store, app.state.authenticator = store, authenticator
-    api = APIRouter(prefix=API, dependencies=[Depends(BEARER)], responses=ERROR_RESPONSES)
+    api = APIRouter(
+        prefix=API, dependencies=[Depends(BEARER), Depends(refuse_ignored_input)], responses=ERROR_RESPONSES
+    )
     for router in ROUTERS:
         api.include_router(router)
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
+        endpoint = RequestBodyLimitMiddleware(
+            _RequireUser(mcp), max_body_size=sys.maxsize
+        )  # MCP has a limit of its own
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", endpoint))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     max_body = store.settings.server_body_bytes

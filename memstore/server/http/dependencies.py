@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
+from http import HTTPMethod, HTTPStatus
 from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote
 from uuid import UUID
@@ -183,6 +184,18 @@ async def get_conversation(conversation: NamePart, user: UserDep) -> AsyncConver
 
 
 ConversationDep = Annotated[AsyncConversationScope, Depends(get_conversation)]
+
+
+async def refuse_ignored_input(request: Request) -> None:
+    """Refuse what would be ignored, such as a wish to rehearse: a repeated parameter, a body where none is read."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    wrong = [{"where": f"query.{name}", "what": "give it once"} for name, count in counts.items() if count > 1]
+    takes_body = request.method not in (HTTPMethod.DELETE, HTTPMethod.POST) or request.scope["route"].body_field
+    if not takes_body and (await request.body()).strip() not in (b"", b"{}", b"null"):
+        wrong.append({"where": "body", "what": "there is none here; options stand in the query, see /openapi.json"})
+    if wrong:
+        detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 
 class Page(BaseModel, Generic[T]):

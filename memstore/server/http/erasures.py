@@ -13,6 +13,7 @@ from memstore.server.http.dependencies import (
     CONVERSATION,
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    OPERATOR,
     USER,
     ConversationDep,
     StoreDep,
@@ -77,3 +78,9 @@ async def get_erasure(user: UserDep, erasure: UUID) -> Certificate:
 async def verify_erasure(user: UserDep, store: StoreDep, erasure: UUID) -> ScanResult:
     """Search every table for what was erased; return where it still is."""
     return await store.verify_erasure(await user.erasure(erasure))
+
+
+@erasures.post("/erasures/verify", dependencies=OPERATOR)  # a certificate may name any id
+async def verify_certificate(certificate: Certificate, store: StoreDep) -> ScanResult:
+    """Search every table for what a certificate names that was kept elsewhere, such as after a restore."""
+    return await store.verify_erasure(certificate)

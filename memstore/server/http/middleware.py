@@ -23,6 +23,7 @@ from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
+FORM_BYTES = 64 * 1024  # of a form of a page: a token, an id, a word
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 NO_ROUTE = "(no route)"
 SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
@@ -68,7 +69,9 @@ class RequestMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         headers = Headers(scope=scope)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._max_body:
+        is_mcp = scope["path"].startswith(f"{MCP}/")  # which answers in its own form
+        max_body = FORM_BYTES if scope["path"].startswith(f"{UI}/") else self._max_body
+        if length.isdecimal() and int(length) > max_body and not is_mcp:
             return body_too_large()
         if scope["method"] not in SAFE_METHODS and _is_cross_origin(headers):
             return Problem(

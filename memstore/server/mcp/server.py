@@ -28,7 +28,7 @@ from memstore.formats.parts import list_line
 from memstore.server.mcp import results
 from memstore.server.mcp.background import BackgroundDeriver
 from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
-from memstore.server.mcp.transport import readable_body, readable_lines
+from memstore.server.mcp.transport import readable_body, readable_lines, refuse_body
 from memstore.settings import Settings
 from memstore.text import escape_control_tokens, format_day
 
@@ -159,10 +159,11 @@ class McpApp:
 
     def __init__(self, store: AsyncMemoryStore, *, timeout: float | None = None) -> None:
         server = MemoryServer(store, timeout=timeout)
-        self._most_bytes = store.settings.max_message_bytes + OVERHEAD
+        settings = store.settings
+        self._max_bytes = min(settings.max_message_bytes + OVERHEAD, settings.server_body_bytes)
         server.streamable_http_app(  # makes the session manager; its routes would read names with a slash otherwise
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=self._most_bytes,
+            max_request_body_size=self._max_bytes,
         )
         self._sessions = server.session_manager
 
@@ -175,7 +176,13 @@ class McpApp:
         token = AccessToken(token="", client_id="memstore", scopes=[], subject=scope["path_params"]["user"])  # nosec B106  # no password
         # A session is not found under another user's URL.
         scope = {**scope, "user": AuthenticatedUser(token)}
-        await self._sessions.handle_request(scope, readable_body(receive, self._most_bytes), send)
+        if scope["method"] == "POST":
+            body = await readable_body(scope, receive, self._max_bytes)
+            if body is None:
+                await refuse_body(self._max_bytes)(scope, receive, send)
+                return
+            receive = body
+        await self._sessions.handle_request(scope, receive, send)
 
 
 async def serve_stdio(user: str, database: str | None) -> None:

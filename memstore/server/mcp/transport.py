@@ -4,33 +4,50 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
 import anyio
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
-from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
-from starlette.types import Message, Receive
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope
 
 from memstore.text import replace_escaped_surrogates
 
 UNREADABLE = "This line is no JSON-RPC message in UTF-8, and was not read."
 
 
-def readable_body(receive: Receive, most_bytes: int) -> Receive:
-    """Return a `receive` that gives a body whole and without lone surrogates; one of more than `most_bytes` as sent."""
+async def readable_body(scope: Scope, receive: Receive, max_bytes: int) -> Receive | None:
+    """Return a `receive` that gives the body whole and without lone surrogates; None for one that is too large."""
+    length = Headers(scope=scope).get("content-length", "")
+    if length.isdecimal() and int(length) > max_bytes:
+        return None
+    message = await receive()
+    body = bytearray(message.get("body", b""))
+    while message.get("more_body") and len(body) <= max_bytes:
+        message = await receive()
+        body += message.get("body", b"")
+    if len(body) > max_bytes:
+        return None
+    if message["type"] == "http.request":
+        message["body"] = replace_escaped_surrogates(bytes(body))
+    messages = iter([message])
 
     async def read() -> Message:
-        message = await receive()
-        body = bytearray(message.get("body", b""))
-        while message.get("more_body") and len(body) <= most_bytes:
-            message = await receive()
-            body += message.get("body", b"")
-        if message["type"] == "http.request":
-            message["body"] = replace_escaped_surrogates(bytes(body))
-        return message
+        return next(messages, None) or await receive()
 
     return read
+
+
+def refuse_body(max_bytes: int) -> Response:
+    """Return the answer to a body that is too large: an error of JSON-RPC."""
+    message = f"The request has more than {max_bytes:,} bytes, and was not read: send it in parts."
+    error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=message))
+    status, headers = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"Connection": "close"}
+    return Response(error.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
 
 
 @asynccontextmanager

@@ -120,9 +120,9 @@ def _check_path(folder: Path) -> Path:
 def _prepare(folder: Path) -> Account:
     folder.parent.mkdir(parents=True, exist_ok=True)
     account = Account.of(folder)
-    if folder.exists() and not (folder / "lock").exists():
+    if folder.exists():
         others = sorted({entry.name for entry in folder.iterdir()} - HARMLESS)
-        if others:
+        if others and not (folder / "lock").exists():  # looked for last: another process may just begin here
             raise EmbeddedError(
                 f"{folder} holds other files ({', '.join(others[:3])}) and will not be made a store. Choose an empty "
                 "folder, or one that does not exist yet."

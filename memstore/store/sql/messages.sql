@@ -2,6 +2,10 @@
 -- A user is made on first use.
 INSERT INTO users (user_id, name) VALUES (%(user_id)s, %(name)s) ON CONFLICT (user_id) DO NOTHING
 
+-- share_user --
+-- Nobody erases the user until the transaction ends.
+SELECT user_id FROM users WHERE user_id = %(user_id)s FOR KEY SHARE
+
 -- add_conversation --
 -- So is a conversation.
 INSERT INTO conversations (user_id, id, name, title, channel)
