@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from examples import read, turns
 from measure import score
 
+from examples import read, turns
 from memstore.derive.reader.model import Reader
 
 LEAST = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

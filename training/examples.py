@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from memstore.derive.reader.model import CLS, SEP, TO_FRIEND, ReaderInput
+from memstore.derive.reader.model import CLS, SEP, TO_FRIEND
 from memstore.derive.reader.notes import (
     ATTRIBUTES,
     DELETE,
@@ -24,6 +24,7 @@ from memstore.derive.reader.notes import (
     NAMED_WORD,
     TYPES,
     WORD,
+    ReaderInput,
     inflected,
 )
 

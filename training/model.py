@@ -36,6 +36,7 @@ class Attention(nn.Module):
         self.output = nn.ModuleDict({"dense": nn.Linear(SIZE, SIZE), "LayerNorm": nn.LayerNorm(SIZE, eps=1e-12)})
 
     def forward(self, x: Tensor, mask: Tensor, dropout: float) -> Tensor:
+        """Return the tokens after attention."""
         texts, tokens, _ = x.shape
         query, key, value = (
             self.self[name](x).view(texts, tokens, HEADS, SIZE // HEADS).transpose(1, 2)
@@ -56,6 +57,7 @@ class Layer(nn.Module):
         self.output = nn.ModuleDict({"dense": nn.Linear(WIDE, SIZE), "LayerNorm": nn.LayerNorm(SIZE, eps=1e-12)})
 
     def forward(self, x: Tensor, mask: Tensor, dropout: float) -> Tensor:
+        """Return the tokens after the layer."""
         x = self.attention(x, mask, dropout)
         narrow = self.output["dense"](functional.gelu(self.intermediate["dense"](x)))
         return self.output["LayerNorm"](x + functional.dropout(narrow, dropout))
@@ -85,6 +87,7 @@ class Reader(nn.Module):
         self.embeddings["word_embeddings"].weight.requires_grad = False
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> dict[str, Tensor]:
+        """Return the logits of each label."""
         dropout = 0.1 if self.training else 0.0
         places = torch.arange(ids.shape[1])
         x = self.embeddings["word_embeddings"](ids) + self.embeddings["position_embeddings"](places)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -17,13 +16,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 from export import write
 from measure import agree, score
 from model import Reader
+from torch import Tensor, nn
+from torch.nn import functional
 
 from examples import UNKNOWN, Examples, phrases, read, turns
 from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader as Written

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memstore.derive.reader.model import Reader, ReaderInput
+from memstore.derive.reader.model import Reader
+from memstore.derive.reader.notes import ReaderInput
 
 TRAINING = Path(__file__).parents[2] / "training"
 pytest.importorskip("torch")

@@ -24,8 +24,7 @@ from memstore import ids
 from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies, DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
-from memstore.derive.reader.model import ReaderInput, load as load_reader
-from memstore.derive.reader.notes import Note
+from memstore.derive.reader.notes import Note, ReaderInput
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention
@@ -108,6 +107,7 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
+TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 SURE = 0.8  # probability from which a note may end another value
 COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
@@ -182,8 +182,11 @@ def extract(
     is a fact even where it is no note.
     """
     code, mentions = _read(utterance, before, to_friend=_to_friend(utterance, before))
-    facts: list[FactDraft] = []
+    facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
+    taken = list(facts)
     for note in notes:
+        if any(one.start < note.stop and note.start < one.stop for one in taken):
+            continue
         inside = [one for one in mentions if _fits(note, one, utterance)]
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
@@ -439,16 +442,26 @@ class RuleExtractor:
             place: [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]] for place in places
         }
         turns = [turn_of(utterances[place], before[place]) for place in places]
-        for place, notes in zip(places, load_reader().read(turns) if turns else (), strict=True):
+        for place, notes in zip(places, _read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
+            own = [note for note in notes if not _not_own(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in _READ_WHOLE:
                 found = extract_memory(utterance, memory, types)
             else:
-                found = extract(utterance, notes, before[place], types=types)
+                found = extract(utterance, own, before[place], types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
                 yield message, one
+
+
+def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
+    """Return the notes of messages. The reader is loaded with the first of them."""
+    if not turns:
+        return []
+    from memstore.derive.reader.model import load
+
+    return load().read(turns)
 
 
 def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:

@@ -18,7 +18,7 @@ import onnxruntime
 from tokenizers import Tokenizer
 
 from memstore.derive.chunking import sentences
-from memstore.derive.reader.notes import MAX_BEFORE, MAX_TOKENS, Logits, Note, notes_of, probability, sizes
+from memstore.derive.reader.notes import MAX_BEFORE, MAX_TOKENS, Logits, Note, ReaderInput, notes_of, probability, sizes
 from memstore.providers.batching import BatchWorkers
 from memstore.providers.minilm import FOLDER, MOST_THREADS, new_session
 from memstore.text import replace_surrogates
@@ -28,14 +28,6 @@ CLS, SEP = 101, 102
 TO_FRIEND = 2767  # the token "friend"
 MAX_CHARACTERS = 40_000  # of a message; longer ones are pastes, and their ends are not read
 DIGITS = 3  # of logits: what two processors compute otherwise is not compared
-
-
-class ReaderInput(NamedTuple):
-    """A message, what was said just before it, and whether it is said to a friend and not to an assistant."""
-
-    before: str
-    text: str
-    to_friend: bool = False
 
 
 class Window(NamedTuple):

@@ -92,6 +92,14 @@ FIRST_PERSON = re.compile(
 Logits = Mapping[str, NDArray[Any]]
 
 
+class ReaderInput(NamedTuple):
+    """A message, what was said just before it, and whether it is said to a friend and not to an assistant."""
+
+    before: str
+    text: str
+    to_friend: bool = False
+
+
 class Stretch(NamedTuple):
     """The characters from `start` to `stop` of a message."""
 
