@@ -38,7 +38,7 @@ from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
 from memstore.derive.facts.rule_extractor import LOOKBACK, Utterance, extract, turn_of
-from memstore.derive.reader.model import Reader, load as load_reader
+from memstore.derive.reader.model import load as load_reader
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import B, idf, saturate
@@ -179,21 +179,21 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
         before.append(one.said)
 
 
-def extracted(messages: list[Message], reader: Reader) -> list[Told]:
-    """Return what a reader finds."""
+def extracted(messages: list[Message], least: float | None = None) -> list[Told]:
+    """Return what the reader finds, from the probability `least` on or as it ships."""
     turns = list(in_turn(messages))
-    notes = reader.read([turn_of(one.said, before) for one, before in turns])
+    notes = load_reader().read([turn_of(one.said, before) for one, before in turns])
     return [
         Told(one.user, (one.id,), fact.text)
         for (one, before), noted in zip(turns, notes, strict=True)
-        for fact in extract(one.said, noted, before)
+        for fact in extract(one.said, noted, before, least=least)
     ]
 
 
 def derived(messages: list[Message]) -> tuple[int, float]:
     """Return how many facts `derive` reads, and in how many seconds of a processor."""
     begun = process_time()
-    return len(extracted(messages, load_reader())), process_time() - begun
+    return len(extracted(messages)), process_time() - begun
 
 
 def _long(least: int) -> Callable[[str], bool]:
@@ -241,7 +241,7 @@ def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) ->
     """Return the floors, the curve, the chosen point by conversation, and what `derive` takes."""
     count, seconds = derived(messages)
     rows = {"gold facts": measure.gold, **floors(messages)}
-    rows |= {f"reader from {least:.3g}": extracted(messages, Reader(least=least)) for least in sweep}
+    rows |= {f"reader from {least:.3g}": extracted(messages, least) for least in sweep}
     columns = ("", "tokens", "source", "facts")
     yield Table(
         "facts",
@@ -252,7 +252,7 @@ def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) ->
             for name, found in rows.items()
         ],
     )
-    chosen = extracted(messages, load_reader())
+    chosen = extracted(messages)
     by_user = [row(user, measure.against_gold(chosen, user)) for user in sorted(measure.speakers)]
     yield Table("conversations", "As it ships, by conversation", columns, by_user)
     yield Table(

@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--reader", type=Path, default=Path(__file__).parents[1] / "memstore" / "derive" / "reader")
     options = parser.parse_args()
     messages = read(options.files)
-    notes = Reader(options.reader, least=0.0).read(turns(messages))
+    notes = Reader(options.reader).read(turns(messages))
     for least in LEAST:
         chosen = [[note for note in found if note.confidence >= least] for found in notes]
         print(f"from {least}: {score(messages, chosen)}")

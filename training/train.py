@@ -143,8 +143,6 @@ def main() -> None:
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--check", nargs="*", type=Path, default=[])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--least", type=float, default=0.6, help="probability from which a note is kept")
-    parser.add_argument("--least-of-friends", type=float, default=0.4, help="the same in talk among friends")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -154,7 +152,7 @@ def main() -> None:
     reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     write(reader.state_dict(), options.out / GRAPH)
-    card = {"phrases": told, "least": 0.0, "least_of_friends": 0.0, "line": [1.0, 0.0, 0.0]}
+    card = {"phrases": told, "line": [1.0, 0.0, 0.0]}
     (options.out / CARD).write_text(json.dumps(card))
     found = Written(options.out).read(turns(checked))
     matches = [agree(message, notes) for message, notes in zip(checked, found, strict=True)]
@@ -162,8 +160,6 @@ def main() -> None:
     line = calibrate(noted, [fact is not None for each in matches for fact in each])
     digest = sha256((options.out / GRAPH).read_bytes()).hexdigest()
     card |= {
-        "least": options.least,
-        "least_of_friends": options.least_of_friends,
         "line": line,
         "sha256": digest,
         "messages": len(messages),

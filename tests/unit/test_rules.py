@@ -3,14 +3,13 @@
 import json
 import time
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
 from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract, turn_of
-from memstore.derive.reader.model import Reader
+from memstore.derive.reader.model import load
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import SlotMention
@@ -235,19 +234,13 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@cache
-def _reader() -> Reader:
-    return Reader(least=0.0)
-
-
 @given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)), st.booleans())
 def test_no_text_raises_and_every_fact_stands_in_the_message(text: str, to_friend: bool) -> None:
     before = [Utterance("My exam is on Monday, how about you?", "user", "Bob" if to_friend else "Alice", AT)]
     said = Utterance(text, "user", "Alice", AT)
-    reader = _reader()
-    [notes], [again] = (reader.read([turn_of(said, before)]) for _ in range(2))
+    [notes], [again] = (load().read([turn_of(said, before)]) for _ in range(2))
     assert notes == again
-    found = extract(said, notes, before)
+    found = extract(said, notes, before, least=0.0)
     for one in found:
         assert 0 <= one.start < one.stop <= len(text)
         assert one.text

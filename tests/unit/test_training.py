@@ -30,6 +30,9 @@ def test_a_tiny_reader_is_trained_written_and_reads(training, tmp_path: Path, mo
     monkeypatch.setattr(sys, "argv", ["train.py", str(data), *options])
     training.main()
     messages = [json.loads(line) for line in lines]
-    notes = Reader(out, least=0.5).read([ReaderInput(each["before"], each["text"]) for each in messages])
-    told = [bool(found) == bool(each["facts"]) for found, each in zip(notes, messages, strict=True)]
+    notes = Reader(out).read([ReaderInput(each["before"], each["text"]) for each in messages])
+    told = [
+        any(note.confidence >= 0.5 for note in found) == bool(each["facts"])
+        for found, each in zip(notes, messages, strict=True)
+    ]
     assert sum(told) > 0.8 * len(told)

@@ -108,8 +108,9 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
-SURE = 0.8  # probability from which a note may end another value
-COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
+# Probabilities from which a note is kept; among friends, who tell of their lives; and of words that fill a slot.
+LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.5, 0.35, 0.25
+COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
 STATEMENT = "statement"
 TYPES = {
     "constraint": "constraint",
@@ -123,19 +124,11 @@ TYPES = {
     "event": "event",
     "possession": "possession",
 }
-# The slots that the rules may fill for what protects somebody, by the reader's attribute; the first is that of a value.
-GUARDED = {
-    "allergy": ("allergy", "intolerance", "avoid"),
-    "condition": ("health", "pregnancy"),
-    "medicine": ("medication", "dose", "avoid"),
-    "diet": ("restriction", "diet", "eats", "avoid", "regimen", "intolerance"),
-}
-_GUARDS = frozenset(root for roots in GUARDED.values() for root in roots)
+# The slot of a value that protects somebody, by the reader's attribute; and those that rules read.
+GUARDED = {"allergy": "allergy", "condition": "health", "medicine": "medication", "diet": "restriction"}
+_DIETS = frozenset(["diet", "eats", "regimen"])
+_GUARDS = _DIETS.union(GUARDED.values(), ["intolerance", "avoid", "dose", "pregnancy"])
 _WHOLE = frozenset(["caution", "instruction", "task", "decision"])  # slots that repeat the sentence
-# Attributes of one value at a time, as the reader and the slots name them. Others say nothing that could be compared.
-SINGLE = {"origin": "hometown"} | {
-    name: name for name in ("name", "age", "residence", "job", "employer", "partner", "birthday", "phone", "email")
-}
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
 LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
 _USER = "User"
@@ -173,22 +166,27 @@ def extract(
     notes: Sequence[Note],
     before: Sequence[Utterance] = (),
     *,
+    least: float | None = None,
     types: Mapping[str, re.Pattern[str]] | None = None,
 ) -> list[FactDraft]:
-    """Return the facts that the notes of a message say, in its order.
+    """Return the facts that the notes of a message say, in its order, if they are probable enough.
 
     `before` are up to three messages before it, the newest last: they show to whom it is said, and what "sorry, I meant
     Tuesday" corrects. `types` are types of one's own with the words by which a note is one; a sentence with these words
-    is a fact even where it is no note.
+    is a fact even where it is no note. `least` is the probability from which a note is kept.
     """
-    code, mentions = _read(utterance, before, to_friend=_to_friend(utterance, before))
+    to_friend = _to_friend(utterance, before)
+    least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
+    code, mentions = _read(utterance, before, to_friend=to_friend)
     facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
     taken = list(facts)
     for note in notes:
         if any(one.start < note.stop and note.start < one.stop for one in taken):
             continue
         inside = [one for one in mentions if _fits(note, one, utterance)]
-        if len(inside) > 1 and _is_covered(note.start, note.stop, inside):
+        if note.confidence < (SUPPORTED if inside else least):
+            continue
+        if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
         else:
             facts.append(_draft_note(note, utterance, inside, code))
@@ -205,16 +203,15 @@ def extract(
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
-    """Whether a slot is of a note's words and subject, and protects somebody only as the note does."""
+    """Whether a slot is of a note's words, and what protects somebody of its value: no "allergic to severe"."""
     root = mention.slot.attribute.removeprefix(FORMER).partition("/")[0]
     is_within = mention.start < note.stop and note.start < mention.stop
-    if root in _WHOLE or not is_within or (mention.subject == utterance.subject) != note.of_speaker:
+    if root in _WHOLE or not is_within:
         return False
-    if root not in _GUARDS:
-        return note.attribute not in GUARDED
-    value = terms(utterance.text[note.value.start : note.value.stop]) if note.value else {}
-    named = terms(f"{mention.slot.attribute} {mention.slot.value} {mention.text}")
-    return root in GUARDED.get(note.attribute, ()) and (not value or not named.keys().isdisjoint(value))
+    if root not in _GUARDS or root in _DIETS or not note.value:
+        return True
+    value = terms(utterance.text[note.value.start : note.value.stop])
+    return not value.keys().isdisjoint(terms(f"{mention.slot.attribute} {mention.slot.value} {mention.text}"))
 
 
 def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> FactDraft:
@@ -223,8 +220,10 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     if mention and _is_covered(note.start, note.stop, mentions):
         return replace(_draft(mention, code), confidence=note.confidence)
     text = f'{utterance.subject}: "{in_quotes(utterance.text[note.start : note.stop])}"'
-    if note.sentence and (utterance.speaker or code != "de"):
-        text = note.sentence.replace("{NAME}", utterance.subject)
+    is_german = code == "de" and not utterance.speaker
+    if note.sentence and not (is_german and "{NAME}s" in note.sentence):
+        who = str(pack.language(code).data["user"]) if is_german else utterance.subject
+        text = note.sentence.replace("{NAME}", who)
         text = text[0].upper() + text[1:]
     subject = utterance.subject
     if mention:
@@ -246,9 +245,7 @@ def _slot(note: Note, utterance: Utterance, code: str) -> Slot | None:
     if note.attribute in GUARDED and not note.ends:
         plural = pack.language(code).patterns["plural"] if code in pack.LANGUAGES else None
         key = plural.sub("", value) if plural else value
-        return Slot(f"{GUARDED[note.attribute][0]}/{key}", "yes", many=True, modality=Modality.HOLDS)
-    if note.attribute in SINGLE and note.confidence >= SURE:
-        return Slot(SINGLE[note.attribute], value, many=False, modality=Modality.HOLDS)
+        return Slot(f"{GUARDED[note.attribute]}/{key}", "yes", many=True, modality=Modality.HOLDS)
     return None
 
 
@@ -306,9 +303,9 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
-def _is_covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
+def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], share: float = COVERED) -> bool:
     covered = sum(min(stop, end) - max(start, begin) for begin, end in _merge_spans(fills))
-    return covered >= COVERED * (stop - start)
+    return covered >= share * (stop - start)
 
 
 def _may_change(slot: Slot) -> bool:

@@ -45,19 +45,12 @@ def load() -> Reader:
 
 
 class Reader:
-    """Reads messages. Safe to share by threads, and to use in forked children.
+    """Reads messages. Safe to share by threads, and to use in forked children."""
 
-    Notes are those with a probability of at least `least`, by default that of the model's card.
-    """
-
-    def __init__(self, folder: Path = Path(__file__).parent, least: float | None = None) -> None:
+    def __init__(self, folder: Path = Path(__file__).parent) -> None:
         self._graph = folder / GRAPH
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         self._phrases: list[str] = card["phrases"]
-        self._least: dict[bool, float] = {
-            to_friend: card[name] if least is None else least
-            for to_friend, name in ((False, "least"), (True, "least_of_friends"))
-        }
         self._line: list[float] = card["line"]
         processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         self._workers = BatchWorkers(min(MOST_THREADS, processors))
@@ -68,7 +61,7 @@ class Reader:
         self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a forked child's copy may be in use
 
     def read(self, turns: Sequence[ReaderInput]) -> list[list[Note]]:
-        """Return the notes of messages."""
+        """Return the notes of messages, also those that are hardly believed."""
         return self._workers.run(self._read, turns)
 
     def _read(self, turn: ReaderInput) -> list[Note]:
@@ -76,9 +69,7 @@ class Reader:
         notes = []
         for window in self._windows(turn, text[:MAX_CHARACTERS]):
             for note in notes_of(text, window.places, self._logits(window), self._phrases):
-                chance = probability(note.score, note.gate, self._line)
-                if chance >= self._least[turn.to_friend]:
-                    notes.append(note.believed(chance))
+                notes.append(note.believed(probability(note.score, note.gate, self._line)))
         return notes
 
     def _windows(self, turn: ReaderInput, text: str) -> Iterator[Window]:
