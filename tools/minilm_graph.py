@@ -70,6 +70,37 @@ class Graph:
         return self.add("LayerNormalization", [x, *weights], output, axis=-1, epsilon=EPSILON)
 
 
+def encode(graph: Graph, x: str, rows: str, by_head: str, penalties: str = "") -> str:
+    """Add the layers of BERT over tokens, a row each, and return their result; `penalties` are of unseen tokens."""
+    add = graph.add
+    scale = graph.constant("scale", SIZE**-0.5, np.float32)
+    for number in range(LAYERS):
+        layer, own = f"encoder.layer.{number}", f"layer_{number}_"
+
+        def heads(part: str, order: list[int], x: str = x, layer: str = layer, own: str = own) -> str:
+            flat = graph.linear(x, f"{layer}.attention.self.{part}", f"{own}{part}")
+            return add(
+                "Transpose", [add("Reshape", [flat, by_head], f"{own}{part}_by_head")], f"{own}{part}s", perm=order
+            )
+
+        query, key, value = heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1]), heads("value", [0, 2, 1, 3])
+        scores = add("Mul", [add("MatMul", [query, key], f"{own}products"), scale], f"{own}scaled")
+        if penalties:
+            scores = add("Add", [scores, penalties], f"{own}scores")
+        scores = add("Softmax", [scores], f"{own}attention", axis=-1)
+        seen = add("Transpose", [add("MatMul", [scores, value], f"{own}seen")], f"{own}turned", perm=[0, 2, 1, 3])
+        seen = graph.linear(
+            add("Reshape", [seen, rows], f"{own}context"), f"{layer}.attention.output.dense", f"{own}out"
+        )
+        x = graph.normalized(
+            add("Add", [seen, x], f"{own}residual"), f"{layer}.attention.output.LayerNorm", f"{own}attended"
+        )
+        wide = add("Gelu", [graph.linear(x, f"{layer}.intermediate.dense", f"{own}wide")], f"{own}gelu")
+        narrow = graph.linear(wide, f"{layer}.output.dense", f"{own}narrow")
+        x = graph.normalized(add("Add", [narrow, x], f"{own}sum"), f"{layer}.output.LayerNorm", f"{own}result")
+    return x
+
+
 def model(weights: Path = WEIGHTS) -> bytes:
     """Return the model as ONNX."""
     graph = Graph(weights)
@@ -92,31 +123,9 @@ def model(weights: Path = WEIGHTS) -> bytes:
     mask = add("Cast", ["mask"], "mask_float", to=TensorProto.FLOAT)
     unseen = add("Sub", [constant("one_float", 1, np.float32), mask], "unseen")
     penalty = add("Mul", [unseen, constant("masked", MASKED, np.float32)], "penalty")
-    penalty = add("Unsqueeze", [penalty, constant("heads_and_queries", [1, 2])], "penalties")
-    scale = constant("scale", SIZE**-0.5, np.float32)
+    add("Unsqueeze", [penalty, constant("heads_and_queries", [1, 2])], "penalties")
 
-    for number in range(LAYERS):
-        layer, own = f"encoder.layer.{number}", f"layer_{number}_"
-
-        def heads(part: str, order: list[int], x: str = x, layer: str = layer, own: str = own) -> str:
-            flat = graph.linear(x, f"{layer}.attention.self.{part}", f"{own}{part}")
-            return add(
-                "Transpose", [add("Reshape", [flat, by_head], f"{own}{part}_by_head")], f"{own}{part}s", perm=order
-            )
-
-        query, key, value = heads("query", [0, 2, 1, 3]), heads("key", [0, 2, 3, 1]), heads("value", [0, 2, 1, 3])
-        scores = add("Mul", [add("MatMul", [query, key], f"{own}products"), scale], f"{own}scaled")
-        scores = add("Softmax", [add("Add", [scores, penalty], f"{own}scores")], f"{own}attention", axis=-1)
-        seen = add("Transpose", [add("MatMul", [scores, value], f"{own}seen")], f"{own}turned", perm=[0, 2, 1, 3])
-        seen = graph.linear(
-            add("Reshape", [seen, rows], f"{own}context"), f"{layer}.attention.output.dense", f"{own}out"
-        )
-        x = graph.normalized(
-            add("Add", [seen, x], f"{own}residual"), f"{layer}.attention.output.LayerNorm", f"{own}attended"
-        )
-        wide = add("Gelu", [graph.linear(x, f"{layer}.intermediate.dense", f"{own}wide")], f"{own}gelu")
-        narrow = graph.linear(wide, f"{layer}.output.dense", f"{own}narrow")
-        x = graph.normalized(add("Add", [narrow, x], f"{own}sum"), f"{layer}.output.LayerNorm", f"{own}result")
+    x = encode(graph, x, rows, by_head, "penalties")
 
     x = add("Reshape", [x, by_token], "result")
     weighed = add("Mul", [x, add("Unsqueeze", [mask, constant("last", [-1])], "seen_tokens")], "weighed")

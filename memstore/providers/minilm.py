@@ -112,12 +112,13 @@ class MiniLM:
 
     def _session(self) -> onnxruntime.InferenceSession:
         process = os.getpid()
-        return self._sessions.get(process) or self._sessions.setdefault(process, _new_session())
+        return self._sessions.get(process) or self._sessions.setdefault(process, new_session(GRAPH))
 
 
-def _new_session() -> onnxruntime.InferenceSession:
+def new_session(graph: Path) -> onnxruntime.InferenceSession:
+    """Return a session of a graph that names places in the model's weights; it has no threads of its own."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     folder = WEIGHTS_FILE.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    return onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])

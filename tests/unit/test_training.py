@@ -1,0 +1,30 @@
+"""The reader's training: a tiny one learns from a few messages, is written as ONNX, and reads. Needs torch and onnx."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAINING = Path(__file__).parents[2] / "training"
+pytest.importorskip("torch")
+pytest.importorskip("onnx")
+
+
+def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    import train
+    from notes import ReaderInput
+    from reader import Reader
+
+    lines = (TRAINING / "data" / "plain-1.jsonl").read_text("utf-8").splitlines()[:30]
+    data, out = tmp_path / "data.jsonl", tmp_path / "reader"
+    data.write_text("\n".join(lines), "utf-8")
+    options = ["--check", str(data), "--out", str(out), "--epochs", "20"]
+    monkeypatch.setattr(sys, "argv", ["train.py", str(data), *options])
+    train.main()
+    messages = [json.loads(line) for line in lines]
+    notes = Reader(out).read([ReaderInput(each["before"], each["text"]) for each in messages])
+    kept = [any(note.confidence >= 0.5 for note in found) for found in notes]
+    right = [each == bool(message["facts"]) for each, message in zip(kept, messages, strict=True)]
+    assert sum(right) > 0.8 * len(right)

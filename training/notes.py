@@ -1,0 +1,308 @@
+"""What the reader says of the tokens of a message, and the notes that follow. Pure.
+
+Each token has logits for every label. Neighbouring tokens that are worth keeping are a note; its labels are those of
+its tokens on average.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore.text import word_set
+
+TYPES = [
+    "constraint",
+    "instruction",
+    "identity",
+    "relation",
+    "preference",
+    "plan",
+    "task",
+    "decision",
+    "event",
+    "possession",
+]
+ATTRIBUTES = [
+    "allergy",
+    "condition",
+    "medicine",
+    "diet",
+    "name",
+    "age",
+    "origin",
+    "residence",
+    "job",
+    "employer",
+    "language",
+    "education",
+    "family",
+    "partner",
+    "friend",
+    "pet",
+    "birthday",
+    "phone",
+    "email",
+    "address",
+    "likes",
+    "dislikes",
+    "habit",
+    "hobby",
+    "goal",
+    "appointment",
+    "trip",
+    "purchase",
+    "vehicle",
+    "device",
+    "size",
+    "budget",
+    "project",
+    "deadline",
+    "decision",
+    "answer_style",
+    "other",
+]
+KEEP, DELETE, INFLECT = range(3)  # what becomes of a word in the plain sentence: "live" is inflected to "lives"
+# Labels of one logit each. `kept`: worth keeping; `begins`: a note begins here; `any`: of the first token, whether the
+# message has a note; `value`: of the attribute; `subject`: names whom or what it is about; `speaker`: it is about who
+# speaks; `ends`: something else no longer holds; `leans`: it is understood only with what stands before it.
+BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "leans")
+MAX_TOKENS, MAX_BEFORE = 220, 40  # of a message's window, and of what was said before it
+LEAST = 0.25  # probability from which a token may belong to a note
+MIN_WORDS = 2  # of a note
+MISSING = 2, 4  # words of a clause, before and behind a note, with which it is whole
+NEAR = 60  # characters in which these are looked for
+_EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
+_LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
+_TRAILING = re.compile(r"(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE)
+GAP = 4  # tokens between two stretches of a note
+SURE = np.log(0.6)  # least probability of each edit of a plain sentence
+_WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
+WORD = re.compile(_WORD)
+NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
+FIRST_PERSON = re.compile(
+    r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
+)
+
+Logits = Mapping[str, NDArray[Any]]
+
+
+class ReaderInput(NamedTuple):
+    """A message, what was said just before it, and whether it is said to a friend and not to an assistant."""
+
+    before: str
+    text: str
+    to_friend: bool = False
+
+
+class Stretch(NamedTuple):
+    """The characters from `start` to `stop` of a message."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Words of a message that are worth keeping, with what they say.
+
+    `score` is the mean logit of its tokens, and `gate` that of its message having any note. `confidence` is the
+    probability that follows. `value` and `subject` are places in
+    the message, `subject` None for who speaks. `sentence` says it in plain words, with {NAME} for who speaks.
+    """
+
+    start: int
+    stop: int
+    score: float
+    gate: float
+    type: str
+    attribute: str
+    value: Stretch | None
+    subject: Stretch | None
+    of_speaker: bool
+    ends: bool
+    leans: bool = False
+    sentence: str | None = None
+    confidence: float = 0.0
+
+    def believed(self, confidence: float) -> Note:
+        """Return the note with its probability."""
+        return replace(self, confidence=confidence)
+
+
+def sizes(phrases: Sequence[str]) -> dict[str, int]:
+    """Return how many logits each label has; `phrases` are those that may stand before a word."""
+    return {
+        **dict.fromkeys(BINARY, 1),
+        "type": len(TYPES),
+        "attribute": len(ATTRIBUTES),
+        "edit": 3,
+        "phrase": len(phrases) + 1,
+    }
+
+
+def probability(score: float, gate: float, line: Sequence[float]) -> float:
+    """Return the probability, to two digits, that a note is worth keeping; `line` are the weights of both, and of 1."""
+    return round(float(sigmoid(line[0] * score + line[1] * gate + line[2])), 2)
+
+
+def sigmoid(x: Any) -> Any:
+    """Return the probability of a logit."""
+    return 1 / (1 + np.exp(-x))
+
+
+def stretches(kept: NDArray[Any], begins: NDArray[Any], least: float = LEAST) -> Iterator[tuple[int, int]]:
+    """Return the first and last token of each stretch that is worth keeping."""
+    first = last = -1
+    for token in np.flatnonzero(kept >= least).tolist():
+        if first >= 0 and (token - last > GAP + 1 or begins[token] >= 0.5):
+            yield first, last
+            first = -1
+        first, last = (token if first < 0 else first), token
+    if first >= 0:
+        yield first, last
+
+
+def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phrases: Sequence[str]) -> Iterator[Note]:
+    """Return the notes of a window; `places` are the characters of its tokens, `logits` has a row for each of them."""
+    kept, begins = logits["kept"][:, 0], sigmoid(logits["begins"][:, 0])
+    gate = float(logits["any"][0])
+    for first, last in stretches(sigmoid(kept), begins):
+        rows = slice(first, last + 1)
+        start, stop = _whole_words(text, places[first][0], places[last][1])
+        start, stop = _whole_clauses(text, start, stop)
+        if len(text[start:stop].split()) < MIN_WORDS:
+            continue
+        mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
+        of_speaker = bool(mean["speaker"][0] >= 0)
+        yield Note(
+            start,
+            stop,
+            float(mean["kept"][0]),
+            gate,
+            TYPES[int(mean["type"].argmax())],
+            ATTRIBUTES[int(mean["attribute"].argmax())],
+            _marked(text, places, logits["value"][:, 0], first, last),
+            None if of_speaker else _marked(text, places, logits["subject"][:, 0], first, last),
+            of_speaker,
+            bool(mean["ends"][0] >= 0),
+            bool(mean["leans"][0] >= 0),
+            _sentence(text[start:stop], start, places[rows], logits["edit"][rows], logits["phrase"][rows], phrases),
+        )
+
+
+def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return a stretch with all of its first and last words."""
+    while start and text[start - 1].isalnum() and text[start].isalnum():
+        start -= 1
+    while stop < len(text) and text[stop].isalnum() and text[stop - 1].isalnum():
+        stop += 1
+    return start, stop
+
+
+def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return a stretch with the few words that its clauses lack, without signs and conjunctions at its ends."""
+    start, stop = _without_edges(text, start, stop)
+    near = max(0, start - NEAR), min(len(text), stop + NEAR)
+    begin = max((edge.end() for edge in _EDGE.finditer(text, near[0], start)), default=start if near[0] else 0)
+    edge = _EDGE.search(text, stop, near[1])
+    end = edge.start() if edge else stop if near[1] < len(text) else len(text)
+    start = begin if len(text[begin:start].split()) <= MISSING[0] else start
+    stop = end if len(text[stop:end].split()) <= MISSING[1] else stop
+    return _without_edges(text, start, stop)
+
+
+def _without_edges(text: str, start: int, stop: int) -> tuple[int, int]:
+    begin, end = _LEADING.match(text, start, stop), _TRAILING.search(text, start, stop)
+    return begin.end() if begin else start, end.start() if end else stop
+
+
+def _marked(
+    text: str, places: Sequence[tuple[int, int]], logits: NDArray[Any], first: int, last: int
+) -> Stretch | None:
+    """Return the longest marked stretch of a note."""
+    best: tuple[int, int] | None = None
+    begin: int | None = None
+    for token in range(first, last + 2):
+        marked = token <= last and logits[token] >= 0
+        if marked and begin is None:
+            begin = token
+        elif not marked and begin is not None:
+            if best is None or token - begin > best[1] - best[0]:
+                best = (begin, token)
+            begin = None
+    return Stretch(*_whole_words(text, places[best[0]][0], places[best[1] - 1][1])) if best else None
+
+
+def _sentence(
+    quote: str,
+    begin: int,
+    places: Sequence[tuple[int, int]],
+    edits: NDArray[Any],
+    before: NDArray[Any],
+    phrases: Sequence[str],
+) -> str | None:
+    """Return a quote in plain words, None where one of its edits is not sure."""
+    edits, before = _log_softmax(edits), _log_softmax(before)
+    parts: list[str] = []
+    doubt = 0.0
+    token = 0
+    for found in WORD.finditer(quote):
+        while token < len(places) and places[token][1] <= begin + found.start():
+            token += 1
+        if token == len(places):
+            break
+        edit, phrase = int(edits[token].argmax()), int(before[token].argmax())
+        doubt = min(doubt, float(edits[token, edit]), float(before[token, phrase]))
+        spaced = found.start() == 0 or quote[found.start() - 1].isspace()
+        if phrase:
+            parts.append(f" {phrases[phrase - 1]}")
+            spaced = True
+        if edit != DELETE:
+            word = found[0] if edit == KEEP else inflected(found[0])
+            spaced = spaced or (edit == INFLECT and found[0][0] in "'’")
+            parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
+    text = "".join(parts).strip(" ,;:-–.")
+    if doubt < SURE or text.count("{NAME}") != 1 or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
+        return None
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _log_softmax(logits: NDArray[Any]) -> Any:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+_IRREGULAR = {
+    "i": "i",
+    "am": "is", "'m": "is", "'re": "is", "'ve": "has", "'ll": "will", "are": "is",
+    "have": "has", "do": "does", "don't": "doesn't",
+    "dont": "doesn't", "haven't": "hasn't", "havent": "hasn't", "aren't": "isn't", "were": "was", "go": "goes",
+    "bin": "ist", "habe": "hat", "hab": "hat", "werde": "wird", "kann": "kann", "muss": "muss", "darf": "darf",
+    "nehme": "nimmt", "esse": "isst", "fahre": "fährt", "lese": "liest", "spreche": "spricht", "gebe": "gibt",
+    "sehe": "sieht", "schlafe": "schläft", "trage": "trägt", "treffe": "trifft", "helfe": "hilft", "lasse": "lässt",
+    "vertrage": "verträgt", "mag": "mag", "will": "will", "soll": "soll", "weiß": "weiß",
+}  # fmt: skip
+
+
+def inflected(word: str) -> str:
+    """Return a verb of the first person in the third."""
+    word = word.casefold().replace("’", "'")
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if re.search(r"(?:s|x|z|ch|sh)$", word):
+        return f"{word}es"
+    if re.search(r"[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    return f"{word[:-1]}t" if word.endswith("e") and word in _GERMAN else f"{word}s"
+
+
+_GERMAN = word_set(
+    "wohne arbeite heiße heisse lebe gehe komme trinke rauche spiele lerne studiere mache brauche suche ziehe fange"
+    " schreibe plane liebe hasse bekomme kriege besuche wechsle bleibe stehe sitze laufe koche reise singe übe"
+)

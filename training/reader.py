@@ -1,0 +1,96 @@
+"""The reader's model: a small encoder by ONNX Runtime, with the tokenizer and the word embeddings of the embedder.
+
+A message is read alone: in int8 the others of a batch would change its numbers. So a history gives the same notes
+however it is cut. A pool of threads reads messages; a session has no threads of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnxruntime
+from notes import MAX_BEFORE, MAX_TOKENS, Logits, Note, ReaderInput, notes_of, probability, sizes
+from tokenizers import Tokenizer
+
+from memstore.derive.chunking import sentences
+from memstore.providers.batching import BatchWorkers
+from memstore.providers.minilm import FOLDER, MOST_THREADS, new_session
+from memstore.text import replace_surrogates
+
+GRAPH, CARD = "reader.onnx", "reader.json"  # what training/train.py writes
+CLS, SEP = 101, 102
+TO_FRIEND = 2767  # the token "friend"
+MAX_CHARACTERS = 40_000  # of a message; longer ones are pastes, and their ends are not read
+DIGITS = 3  # of logits: what two processors compute otherwise is not compared
+
+
+class Window(NamedTuple):
+    """Tokens of a message that are read at once, and those before them, to whom it is said first."""
+
+    before: list[int]
+    ids: list[int]
+    places: list[tuple[int, int]]
+
+
+class Reader:
+    """Reads messages. Safe to share by threads, and to use in forked children."""
+
+    def __init__(self, folder: Path) -> None:
+        self._graph = folder / GRAPH
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        self._phrases: list[str] = card["phrases"]
+        self._line: list[float] = card["line"]
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._workers = BatchWorkers(min(MOST_THREADS, processors))
+        self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._splits = np.cumsum([*sizes(self._phrases).values()])[:-1]
+        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a forked child's copy may be in use
+
+    def read(self, turns: Sequence[ReaderInput]) -> list[list[Note]]:
+        """Return the notes of messages, also those that are hardly believed."""
+        return self._workers.run(self._read, turns)
+
+    def _read(self, turn: ReaderInput) -> list[Note]:
+        text = replace_surrogates(turn.text)
+        notes = []
+        for window in self._windows(turn, text[:MAX_CHARACTERS]):
+            for note in notes_of(text, window.places, self._logits(window), self._phrases):
+                notes.append(note.believed(probability(note.score, note.gate, self._line)))
+        return notes
+
+    def _windows(self, turn: ReaderInput, text: str) -> Iterator[Window]:
+        """Return the windows of a message, which begin with a sentence where one begins."""
+        before = replace_surrogates(turn.before[-8 * MAX_BEFORE :])
+        marker = [TO_FRIEND] if turn.to_friend else []
+        said = self._tokenizer.encode(before, add_special_tokens=False).ids[-MAX_BEFORE:]
+        tokens = self._tokenizer.encode(text, add_special_tokens=False)
+        ids, places = tokens.ids, tokens.offsets
+        begins = {start for start, _ in sentences(text)} if len(ids) > MAX_TOKENS else set()
+        start = 0
+        while start < len(ids):
+            stop = min(len(ids), start + MAX_TOKENS)
+            if stop < len(ids):
+                stop = next((at for at in range(stop, start + MAX_TOKENS // 2, -1) if places[at][0] in begins), stop)
+            yield Window([*marker, *said], ids[start:stop], places[start:stop])
+            said, start = ids[max(0, stop - MAX_BEFORE) : stop], stop
+
+    def _logits(self, window: Window) -> Logits:
+        ids = np.array([[CLS, *window.before, SEP, *window.ids, SEP]], dtype=np.int64)
+        segments = np.zeros_like(ids)
+        begin = len(window.before) + 2
+        segments[:, begin:] = 1
+        [logits] = self._session().run(None, {"ids": ids, "segments": segments})
+        rows = np.round(logits, DIGITS)
+        parts = dict(zip(sizes(self._phrases), np.split(rows, self._splits, axis=1), strict=True))
+        return {name: each[0] if name == "any" else each[begin:-1] for name, each in parts.items()}
+
+    def _session(self) -> onnxruntime.InferenceSession:
+        process = os.getpid()
+        return self._sessions.get(process) or self._sessions.setdefault(process, new_session(self._graph))
