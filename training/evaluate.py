@@ -1,4 +1,4 @@
-"""Print how well the reader agrees with labels: evaluate.py [--reader FOLDER] FILE.jsonl…"""
+"""Print how well a reader agrees with labels: evaluate.py READER FILE.jsonl…"""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LEAST = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 def main() -> None:
     """Read the messages of the files, and print a line for each least probability."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("reader", type=Path, help="the folder that train.py wrote")
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--reader", type=Path, default=Path(__file__).parents[1] / "memstore" / "derive" / "reader")
     options = parser.parse_args()
     messages = read(options.files)
     notes = Reader(options.reader).read(turns(messages))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import words
 from tokenizers import Tokenizer
 
 from memstore.derive.reader.model import CLS, SEP, TO_FRIEND
@@ -28,6 +29,7 @@ from memstore.derive.reader.notes import (
     inflected,
 )
 
+STEM = 4  # letters by which words of one meaning are known
 UNKNOWN = -100  # of a label that nothing says
 
 # Where what a sentence is about ends: "{NAME}'s sister Maria | lives …"
@@ -70,6 +72,13 @@ def edits(quote: str, fact: str) -> tuple[list[tuple[int, int]], list[int], list
     return [each.span() for each in found], becomes, before
 
 
+def leans(fact: dict[str, Any], before: str) -> bool:
+    """Return whether a fact has a word that stands before its quote, and not in it."""
+    stems = {word[:STEM] for word in words(fact["quote"])}
+    missing = {word[:STEM] for word in words(fact["fact"].replace("{NAME}", "")) if len(word) >= STEM} - stems
+    return not missing.isdisjoint(word[:STEM] for word in words(before) if len(word) >= STEM)
+
+
 def phrases(messages: Iterable[dict[str, Any]], count: int) -> list[str]:
     """Return the phrases that most often stand before a word in a fact."""
     counts: Counter[str] = Counter()
@@ -97,12 +106,23 @@ class Examples:
         ids, places = read.ids[:MAX_TOKENS], read.offsets[:MAX_TOKENS]
         labels = {
             name: np.full(len(ids), UNKNOWN, dtype=np.int64)
-            for name in ("begins", "value", "subject", "speaker", "ends", "type", "attribute", "edit", "phrase")
+            for name in (
+                "begins",
+                "value",
+                "subject",
+                "speaker",
+                "ends",
+                "leans",
+                "type",
+                "attribute",
+                "edit",
+                "phrase",
+            )
         }
         labels["kept"] = np.zeros(len(ids), dtype=np.int64)
         labels["any"] = np.full(len(ids), UNKNOWN, dtype=np.int64)
         for fact in message["facts"]:
-            self._label(labels, text, places, fact)
+            self._label(labels, text, places, fact, message.get("before") or "")
         return {
             "ids": [CLS, *before, SEP, *ids, SEP],
             "from": len(before) + 2,
@@ -112,7 +132,7 @@ class Examples:
         }
 
     def _label(
-        self, labels: dict[str, Any], text: str, places: Sequence[tuple[int, int]], fact: dict[str, Any]
+        self, labels: dict[str, Any], text: str, places: Sequence[tuple[int, int]], fact: dict[str, Any], before: str
     ) -> None:
         start = text.find(fact["quote"])
         stop = start + len(fact["quote"])
@@ -125,6 +145,7 @@ class Examples:
         labels["type"][inside] = TYPES.index(fact["type"])
         labels["attribute"][inside] = ATTRIBUTES.index(fact["attribute"])
         labels["ends"][inside] = int(fact["ends"])
+        labels["leans"][inside] = int(leans(fact, f"{before} {text[:start]}"))
         of_speaker = not re.match(r"\{NAME\}(?:['’]s|s)\b", fact["fact"]) or fact["type"] in ("instruction",)
         labels["speaker"][inside] = int(of_speaker)
         labels["value"][inside] = 0

@@ -63,7 +63,7 @@ class Layer(nn.Module):
         return self.output["LayerNorm"](x + functional.dropout(narrow, dropout))
 
 
-class Reader(nn.Module):
+class Encoder(nn.Module):
     """The encoder, whose word embeddings stay as they are, and a linear head for each label of tokens."""
 
     def __init__(self, labels: dict[str, int], weights: Path | None, layers: int = LAYERS) -> None:

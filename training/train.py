@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from export import write
 from measure import agree, score
-from model import Reader
+from model import Encoder
 from torch import Tensor, nn
 from torch.nn import functional
 
 from examples import UNKNOWN, Examples, phrases, read, turns
-from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader as Written
+from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader
 from memstore.derive.reader.notes import BINARY, Note, probability, sizes
 
 MODEL = Path(__file__).parents[1] / "memstore" / "providers" / "all-MiniLM-L6-v2"
@@ -86,11 +86,11 @@ def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tenso
 
 def train(
     examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: int, seed: int, layers: int = 6
-) -> Reader:
+) -> Encoder:
     """Return a reader that has learnt from examples."""
     torch.manual_seed(seed)
     random.seed(seed)
-    reader = Reader(labels, MODEL / "model.safetensors", layers)
+    reader = Encoder(labels, MODEL / "model.safetensors", layers)
     groups = [{"params": list(reader.heads.parameters()), "lr": HEAD_RATE}]
     parts = [reader.embeddings, *reader.encoder["layer"]]
     for depth, part in enumerate(reversed(parts)):
@@ -154,7 +154,7 @@ def main() -> None:
     write(reader.state_dict(), options.out / GRAPH)
     card = {"phrases": told, "line": [1.0, 0.0, 0.0]}
     (options.out / CARD).write_text(json.dumps(card))
-    found = Written(options.out).read(turns(checked))
+    found = Reader(options.out).read(turns(checked))
     matches = [agree(message, notes) for message, notes in zip(checked, found, strict=True)]
     noted = [note for notes in found for note in notes]
     line = calibrate(noted, [fact is not None for each in matches for fact in each])

@@ -6,33 +6,26 @@ from pathlib import Path
 
 import pytest
 
-from memstore.derive.reader.model import Reader
-from memstore.derive.reader.notes import ReaderInput
-
 TRAINING = Path(__file__).parents[2] / "training"
 pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
 
-@pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch):
+def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
     import train
 
-    return train
+    from memstore.derive.reader.model import Reader
+    from memstore.derive.reader.notes import ReaderInput
 
-
-def test_a_tiny_reader_is_trained_written_and_reads(training, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = (TRAINING / "data" / "plain.jsonl").read_text("utf-8").splitlines()[:30]
+    lines = (TRAINING / "data" / "plain-1.jsonl").read_text("utf-8").splitlines()[:30]
     data, out = tmp_path / "data.jsonl", tmp_path / "reader"
     data.write_text("\n".join(lines), "utf-8")
     options = ["--check", str(data), "--out", str(out), "--epochs", "20"]
     monkeypatch.setattr(sys, "argv", ["train.py", str(data), *options])
-    training.main()
+    train.main()
     messages = [json.loads(line) for line in lines]
     notes = Reader(out).read([ReaderInput(each["before"], each["text"]) for each in messages])
-    told = [
-        any(note.confidence >= 0.5 for note in found) == bool(each["facts"])
-        for found, each in zip(notes, messages, strict=True)
-    ]
-    assert sum(told) > 0.8 * len(told)
+    kept = [any(note.confidence >= 0.5 for note in found) for found in notes]
+    right = [each == bool(message["facts"]) for each, message in zip(kept, messages, strict=True)]
+    assert sum(right) > 0.8 * len(right)

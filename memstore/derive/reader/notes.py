@@ -70,8 +70,8 @@ ATTRIBUTES = [
 KEEP, DELETE, INFLECT = range(3)  # what becomes of a word in the plain sentence: "live" is inflected to "lives"
 # Labels of one logit each. `kept`: worth keeping; `begins`: a note begins here; `any`: of the first token, whether the
 # message has a note; `value`: of the attribute; `subject`: names whom or what it is about; `speaker`: it is about who
-# speaks; `ends`: something else no longer holds.
-BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends")
+# speaks; `ends`: something else no longer holds; `leans`: it is understood only with what stands before it.
+BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "leans")
 MAX_TOKENS, MAX_BEFORE = 220, 40  # of a message's window, and of what was said before it
 LEAST = 0.25  # probability from which a token may belong to a note
 MIN_WORDS = 2  # of a note
@@ -126,6 +126,7 @@ class Note:
     subject: Stretch | None
     of_speaker: bool
     ends: bool
+    leans: bool = False
     sentence: str | None = None
     confidence: float = 0.0
 
@@ -190,6 +191,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             None if of_speaker else _marked(text, places, logits["subject"][:, 0], first, last),
             of_speaker,
             bool(mean["ends"][0] >= 0),
+            bool(mean["leans"][0] >= 0),
             _sentence(text[start:stop], start, places[rows], logits["edit"][rows], logits["phrase"][rows], phrases),
         )
 
