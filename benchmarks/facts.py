@@ -37,7 +37,8 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
-from memstore.derive.facts.rule_extractor import LOOKBACK, Utterance, extract, turn_of
+from memstore.derive.facts.drafts import LOOKBACK
+from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
 from memstore.derive.reader.model import load as load_reader
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS

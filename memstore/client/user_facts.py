@@ -191,8 +191,8 @@ class AsyncUserFacts:
         same words is then returned as it is.
         """
         from memstore.derive.facts import manual_edits
+        from memstore.derive.facts.drafts import STATEMENT
         from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
-        from memstore.derive.facts.rule_extractor import STATEMENT
 
         columns: dict[str, Any] = {
             "text": text,

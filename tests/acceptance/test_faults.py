@@ -380,7 +380,7 @@ def cut(holder: psycopg.Connection[Any]) -> None:
 LIVES = """
 import itertools, json, os, random, re, signal, sys, threading, time
 from pathlib import Path
-import psycopg, memstore, memstore._sync.client.store, memstore.derive.facts.rule_extractor
+import psycopg, memstore, memstore._sync.client.store, memstore.derive.facts.reader_extractor
 from tests.helpers.fakes import ScriptedChatModel
 
 url, work, seed, lives = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])

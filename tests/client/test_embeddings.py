@@ -356,7 +356,7 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
     await talked(old)
     alice = old.user("alice")
     fact = await alice.add_fact("The user keeps bees.", type="preference")
-    monkeypatch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
+    monkeypatch.setattr("memstore.derive.facts.reader_extractor.RECIPE", "rules/test")
     if made == "message":
         await alice.conversation("d").add("user", "I keep bees behind the house.")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)

@@ -10,8 +10,9 @@ import pytest
 from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.derive.facts import rule_extractor
-from memstore.derive.facts.rule_extractor import FactDraft, Utterance
+from memstore.derive.facts import reader_extractor
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.reader_extractor import Utterance
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -206,7 +207,7 @@ async def test_an_entity_is_seen_with_its_relations(store: AsyncMemoryStore) -> 
     assert [edge.value for edge in (await alice.entity("Ann")).edges] == ["Bea"]
 
 
-RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"
+RECIPE = "memstore.derive.facts.reader_extractor.RECIPE"
 
 
 async def test_a_redo_makes_facts_anew_but_for_what_people_did(
@@ -244,12 +245,12 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.retract_fact(leeds)
     (allergy,) = await alice.facts()
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
-    rules = rule_extractor.extract
+    rules = reader_extractor.extract
 
     def reworded(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
-    monkeypatch.setattr(rule_extractor, "extract", reworded)
+    monkeypatch.setattr(reader_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
     assert (await store.derive(redo="facts")).redone == 2
     assert [fact.text for fact in await alice.facts()] == ["The user gets a rash from peanuts."]
@@ -263,7 +264,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:
-        patch.setattr(rule_extractor, "extract", broken)
+        patch.setattr(reader_extractor, "extract", broken)
         patch.setattr(RECIPE, "rules/test")
         report = await store.derive(redo="facts")
         assert (report.redone, len(report.failed)) == (0, 2)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.derive.facts import rule_extractor
+from memstore.derive.facts import reader_extractor
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 
@@ -121,8 +121,8 @@ async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncM
 async def test_many_facts_are_stored_in_steps(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     said = [f"I painted fence number {n}. I live in {('Leeds', 'Porto', 'Rome')[n % 3]}." for n in range(100)]
     states = {}
-    for user, most in (("alice", rule_extractor.MOST_FACTS), ("bob", 10_000)):
-        monkeypatch.setattr(rule_extractor, "MOST_FACTS", most)
+    for user, most in (("alice", reader_extractor.MOST_FACTS), ("bob", 10_000)):
+        monkeypatch.setattr(reader_extractor, "MOST_FACTS", most)
         scope = store.user(user)
         await scope.conversation("c").add_many(
             {"role": "user", "content": text, "occurred_at": START + timedelta(hours=n)} for n, text in enumerate(said)
@@ -198,7 +198,7 @@ async def test_within_a_conversation_what_was_said_last_holds_whatever_its_clock
         "The user lives in Leeds.": "superseded",
         "The user lives in Bonn.": "active",
     }
-    monkeypatch.setattr(rule_extractor, "RECIPE", "rules/test")
+    monkeypatch.setattr(reader_extractor, "RECIPE", "rules/test")
     await store.derive(redo="facts")
     assert [fact.text for fact in await user.facts() if fact.attribute == "residence"] == ["The user lives in Bonn."]
 

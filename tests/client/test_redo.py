@@ -9,13 +9,14 @@ import pytest
 from memstore import EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.derive.facts import rule_extractor
-from memstore.derive.facts.rule_extractor import FactDraft, Utterance
+from memstore.derive.facts import reader_extractor
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.reader_extractor import Utterance
 from memstore.models import Fact
 from tests.helpers.user_rows import rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
-RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"
+RECIPE = "memstore.derive.facts.reader_extractor.RECIPE"
 
 
 async def talk(alice: AsyncUserScope, *said: str, place: str = "c") -> None:
@@ -61,7 +62,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
     await store.derive()
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
-    rules = rule_extractor.extract
+    rules = reader_extractor.extract
 
     def other(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         if "Porto" in said.text:
@@ -70,7 +71,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
             Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before
         )
 
-    monkeypatch.setattr(rule_extractor, "extract", other)
+    monkeypatch.setattr(reader_extractor, "extract", other)
     monkeypatch.setattr(RECIPE, "rules/test")
     moment = datetime.now(UTC)
     report = await store.derive(redo="facts")

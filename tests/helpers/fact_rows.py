@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.derive.facts.rule_extractor import ExtractedFact
+from memstore.derive.facts.drafts import ExtractedFact
 from memstore.derive.rules.slots import Slot
 from memstore.models import FactColumns, KnownFact
 

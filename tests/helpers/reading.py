@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract, turn_of
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
 from memstore.derive.reader.model import load
 
 

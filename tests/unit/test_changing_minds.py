@@ -12,8 +12,9 @@ from uuid import UUID, uuid5
 
 import pytest
 
+from memstore.derive.facts.drafts import ExtractedFact
+from memstore.derive.facts.reader_extractor import Utterance
 from memstore.derive.facts.reconcile import reconcile
-from memstore.derive.facts.rule_extractor import ExtractedFact, Utterance
 from memstore.ids import MEMSTORE
 from memstore.models import KnownFact
 from tests.helpers import fact_rows

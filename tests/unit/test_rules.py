@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract, turn_of
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
 from memstore.derive.reader.model import load
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots

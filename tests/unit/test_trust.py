@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstore.derive.facts.rule_extractor import LEVELS, TrustPolicy
+from memstore.derive.facts.drafts import LEVELS, TrustPolicy
 from memstore.ingest.add import ConversationRef, build_row
 from memstore.models import Role
 

@@ -192,7 +192,7 @@ class UserFacts:
         """
         from memstore._sync.derive.facts import manual_edits
         from memstore._sync.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
-        from memstore.derive.facts.rule_extractor import STATEMENT
+        from memstore.derive.facts.drafts import STATEMENT
 
         columns: dict[str, Any] = {
             "text": text,

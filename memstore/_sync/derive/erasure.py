@@ -25,8 +25,8 @@ from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
+from memstore.derive.facts.drafts import LOOKBACK
 from memstore.derive.facts.normalization import content_words
-from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 

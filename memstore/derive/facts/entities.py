@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memstore.derive.facts.drafts import UNNAMED
 from memstore.derive.facts.normalization import STEM, plain
-from memstore.derive.facts.rule_extractor import UNNAMED
 from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role

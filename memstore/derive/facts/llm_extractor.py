@@ -19,6 +19,15 @@ from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, tidy
 from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
+from memstore.derive.facts.drafts import (
+    UNTRUSTED,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    FactDraft,
+    TrustPolicy,
+    to_fact,
+)
 from memstore.derive.facts.entities import (
     MAX_KNOWN_SHOWN,
     NAMED,
@@ -43,16 +52,7 @@ from memstore.derive.facts.normalization import (
     protects,
 )
 from memstore.derive.facts.quotes import Span, find_source
-from memstore.derive.facts.rule_extractor import (
-    RULE_CONFIDENCE,
-    UNTRUSTED,
-    ExtractedBatch,
-    ExtractedFact,
-    FactBatch,
-    FactDraft,
-    TrustPolicy,
-    to_fact,
-)
+from memstore.derive.facts.reader_extractor import RULE_CONFIDENCE
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot

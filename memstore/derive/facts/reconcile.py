@@ -23,6 +23,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from memstore.derive.facts.denials import denies
+from memstore.derive.facts.drafts import ExtractedFact
 from memstore.derive.facts.entities import (
     PARTED,
     ends_relationship,
@@ -39,7 +40,6 @@ from memstore.derive.facts.normalization import (
     is_protection,
     takes_away_protection,
 )
-from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 

@@ -21,10 +21,12 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
 from memstore.derive.facts.normalization import slot_of_fact
+from memstore.derive.facts.reader_extractor import ReaderExtractor
 from memstore.derive.facts.reconcile import (
     MODEL_RECIPE,
     Resolution,
@@ -32,14 +34,6 @@ from memstore.derive.facts.reconcile import (
     reconcile,
     related_attributes,
     says_no_more,
-)
-from memstore.derive.facts.rule_extractor import (
-    LOOKBACK,
-    ExtractedBatch,
-    ExtractedFact,
-    FactBatch,
-    RuleExtractor,
-    without_secrets,
 )
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store.rows import PendingWork, StaleWork
@@ -330,7 +324,7 @@ class FactDeriver:
         self.dependencies = dependencies
         model, settings = dependencies.facts_model, dependencies.settings
         self._store_level = settings.fact_instructions, settings.fact_types
-        self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
+        self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else ReaderExtractor(dependencies)
 
     def load(
         self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch] | None = None

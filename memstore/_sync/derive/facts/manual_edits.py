@@ -21,9 +21,10 @@ from memstore._sync.store import chunks, embedding_models, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.drafts import BY_HAND, STATEMENT, UNTRUSTED, ExtractedFact
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.normalization import parse_slot, parse_type, slot_of_fact
-from memstore.derive.facts.rule_extractor import BY_HAND, LOOSE, STATEMENT, UNTRUSTED, ExtractedFact
+from memstore.derive.facts.reader_extractor import LOOSE
 from memstore.derive.rules.utterances import type_of
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor

@@ -1,29 +1,33 @@
-"""Facts without a chat model, and whether they hold at once or wait until somebody confirms them.
+"""Facts without a chat model.
 
     message -> notes: its words that are worth keeping                  reader/
             -> slots that they fill: "Alice lives in Cork."             rules/engine.py, languages/*.toml, slots.toml
             -> else plain words, or a quotation: Alice: "We signed the lease."
 
 The same messages always give the same facts, and no text raises an error.
-
-A tool's output is never believed alone, whatever is set: it is a page, a file or a mail that somebody unknown wrote.
-Nor are pasted or quoted texts, or messages that the application marks as untrusted. A message can only lower the trust
-of its role: the writer of an imported file writes its metadata too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from itertools import islice
-from uuid import UUID
 
-from memstore import ids
 from memstore.derive.chunking import sentences
-from memstore.derive.dependencies import Dependencies, DerivedBatch
-from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
+from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.drafts import (
+    LOOKBACK,
+    STATEMENT,
+    UNNAMED,
+    ExtractedBatch,
+    FactBatch,
+    FactDraft,
+    TrustPolicy,
+    is_pasted,
+    to_fact,
+)
+from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.reader.notes import Note, ReaderInput
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
@@ -33,85 +37,21 @@ from memstore.derive.rules.utterances import (
     in_quotes,
     type_of,
 )
-from memstore.ingest.redaction import load_detectors
 from memstore.models import (
     IMPORTED_MEMORY,
-    QUARANTINED,
-    TRUST,
-    TRUSTED,
-    FactColumns,
-    FactSpan,
     Message,
-    RememberedFact,
     Role,
     kind_of,
 )
-from memstore.providers import Vectors
-from memstore.settings import Settings
 from memstore.store.tokenize import terms
 from memstore.text import blank_fenced_blocks
-
-LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
-BY_HAND, UNTRUSTED = 3, 0
-# A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
-_FENCED = re.compile(
-    r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
-)
-_QUOTED = re.compile(
-    r"(?:^|[\r\v\f\x85\u2028\u2029])(?:[^\S\n]|[\u200b-\u200f\ufeff]){0,20}"
-    r"(?:(?:[-*+•]|\d{1,3}[.)])[^\S\n]{1,5})?[>＞][^\n]*",
-    re.MULTILINE,
-)
-_MARKS = ("```", "~~~", ">", "＞")
-
-
-@dataclass(frozen=True, slots=True)
-class TrustPolicy:
-    """The roles that facts are taken from, and those of them whose facts hold at once."""
-
-    roles: frozenset[str]
-    trusted: frozenset[str]
-
-    @classmethod
-    def of(cls, settings: Settings) -> TrustPolicy:
-        """Return the policy of the settings."""
-        roles = frozenset(settings.fact_roles)
-        return cls(roles, roles & frozenset(settings.trusted_roles))
-
-    def recipe(self, recipe: str) -> str:
-        """Return a recipe with the roles of facts, unless only users, and those that are not trusted."""
-        if self.roles != {Role.USER}:
-            recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
-        if waiting := self.roles - self.trusted:
-            recipe = f"{recipe} doubting {','.join(sorted(waiting))}"
-        return recipe
-
-    def level(self, message: Message, start: int, stop: int) -> int:
-        """Return how far the characters from `start` to `stop` of a message are trusted: 0, 1 or 2."""
-        if message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
-            return UNTRUSTED
-        return LEVELS[Role(message.role)]
-
-    def is_trusted(self, message: Message, level: int) -> bool:
-        """Whether facts at this level are active at once."""
-        return level > UNTRUSTED and message.role in self.trusted
-
-
-def _not_own(message: Message, start: int, stop: int) -> bool:
-    """Whether characters of a message touch text that was pasted into it, or quoted line by line."""
-    text = message.text or ""
-    if not any(mark in text for mark in _MARKS):
-        return False
-    blocks = [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
-    return any(begin < stop and start < end for begin, end in blocks)
-
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of words that fill a slot.
 LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.5, 0.35, 0.25
+MOST_JOINED = 40  # words of a note with those that it leans on
 COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
-STATEMENT = "statement"
 TYPES = {
     "constraint": "constraint",
     "instruction": "procedure",
@@ -129,6 +69,12 @@ GUARDED = {"allergy": "allergy", "condition": "health", "medicine": "medication"
 _DIETS = frozenset(["diet", "eats", "regimen"])
 _GUARDS = _DIETS.union(GUARDED.values(), ["intolerance", "avoid", "dose", "pregnancy"])
 _WHOLE = frozenset(["caution", "instruction", "task", "decision"])  # slots that repeat the sentence
+# Types of which facts stand in every context, and the attributes by which they surely are.
+ALWAYS_TOLD = {
+    "constraint": frozenset(GUARDED),
+    "identity": frozenset(["name", "age", "origin", "residence", "job", "employer", "language", "phone", "email"]),
+}
+SURE = 0.85  # probability from which other attributes do
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
 LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
 _USER = "User"
@@ -136,29 +82,6 @@ _READ_WHOLE = ("saved memory", "about the user", "instructions")
 _CALLED_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
 SHORT = 100  # characters of a message whose language its words may not tell
-
-
-@dataclass(frozen=True, slots=True)
-class FactDraft:
-    """A fact as a rule reads it, before it has a source, an id or an embedding.
-
-    `text` is the template of a slot filled in, or the speaker's words after the name. `kind` is what sort of memory its
-    type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
-    from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
-    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so.
-    """
-
-    text: str
-    type: str
-    kind: str
-    subject: str
-    confidence: float
-    language: str
-    start: int
-    stop: int
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    slot: Slot | None = None
 
 
 def extract(
@@ -179,17 +102,24 @@ def extract(
     least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
     code, mentions = _read(utterance, before, to_friend=to_friend)
     facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
-    taken = list(facts)
+    taken, last = list(facts), None
     for note in notes:
         if any(one.start < note.stop and note.start < one.stop for one in taken):
             continue
         inside = [one for one in mentions if _fits(note, one, utterance)]
-        if note.confidence < (SUPPORTED if inside else least):
+        is_advice = to_friend and note.type == "instruction"  # nobody instructs an assistant there
+        if is_advice or note.confidence < (SUPPORTED if inside else least):
             continue
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
-        else:
-            facts.append(_draft_note(note, utterance, inside, code))
+            continue
+        if note.leans and not (inside and _is_covered(note.start, note.stop, inside)):
+            begin = _begin_of_thought(note, utterance.text, last)
+            if last is not None and begin == last.start and facts and facts[-1].start == begin:
+                facts.pop()  # its words are in the longer quotation
+            note = replace(note, start=begin, sentence=None) if begin < note.start else note
+        facts.append(_draft_note(note, utterance, inside, code))
+        last = note
     for start, stop in sentences(utterance.clean_text) if types else ():
         if type_of(utterance.text[start:stop], types or {}) and not any(
             note.start < stop and start < note.stop for note in notes
@@ -200,6 +130,19 @@ def extract(
         replace(one, type=type_of(one.text, types or {}) or one.type) if one.type in LOOSE else one for one in facts
     ]
     return sorted(facts, key=lambda one: one.start)
+
+
+def _begin_of_thought(note: Note, text: str, last: Note | None) -> int:
+    """Return where the words begin that a note leans on: the note or the sentence before it, if that is near."""
+    spans = sentences(text[: note.stop])
+    place = next((place for place, (_, stop) in enumerate(spans) if note.start < stop), 0)
+    if last is not None and last.stop <= note.start and last.stop >= spans[max(0, place - 1)][0]:
+        begin = last.start
+    elif note.start > spans[place][0]:
+        begin = spans[place][0]
+    else:
+        begin = spans[max(0, place - 1)][0]
+    return begin if len(text[begin : note.stop].split()) <= MOST_JOINED else note.start
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
@@ -232,6 +175,8 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
         about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
     type = "goal" if note.attribute == "goal" else TYPES[note.type]
+    if type in ALWAYS_TOLD and note.attribute not in ALWAYS_TOLD[type] and note.confidence < SURE:
+        type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
     columns = (text, type, kind_of(type), subject, note.confidence, code, note.start, note.stop)
     return FactDraft(*columns, *dates, mention.slot if mention else _slot(note, utterance, code))
@@ -321,75 +266,12 @@ def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 
 
 RECIPE = "reader/1"
-DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
-LOOKBACK = 3  # messages that may be needed to understand one
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
-UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
 
-@dataclass(frozen=True, slots=True)
-class FactBatch:
-    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
-
-    `known` are the user's facts that a model is shown.
-    """
-
-    to_seq: int
-    messages: list[Message]
-    before: int
-    guidelines: Guidelines = NO_GUIDELINES
-    known: Sequence[RememberedFact] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedFact:
-    """A new fact: its columns, the slot that it fills, its spans, and its vector.
-
-    Its state is "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say
-    of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
-    knowing that. An extracted fact has one span; one that a person enters has several, or none.
-    """
-
-    fact: FactColumns
-    slot: Slot | None
-    said_by_subject: bool
-    learned_at: datetime
-    speaker: str = ""  # as facts name them
-    conversation_id: UUID | None = None
-    spans: tuple[FactSpan, ...] = ()
-    vector: Vectors | None = None
-    ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
-    alias: str = ""  # another name of the subject, under which facts may be known
-    said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedBatch(DerivedBatch):
-    """The facts of messages.
-
-    `invalid` counts a model's unusable answers, `refused` the facts of others that were not believed.
-    """
-
-    facts: list[ExtractedFact]
-    invalid: int = 0
-    refused: int = 0
-
-
-def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> ExtractedBatch:
-    """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
-    find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
-
-    def tells_secret(one: ExtractedFact) -> bool:
-        said = (texts.get(span.message_id, "") for span in one.spans)
-        secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
-        return bool(find(one.fact.text)) or any(secret in one.fact.text for secret in secrets)
-
-    return replace(extracted, facts=[one for one in extracted.facts if not tells_secret(one)])
-
-
-class RuleExtractor:
-    """Extracts facts by rules."""
+class ReaderExtractor:
+    """Extracts facts by the reader."""
 
     batch_size = 128  # enough for `MOST_FACTS`
     uses_llm = False
@@ -400,7 +282,7 @@ class RuleExtractor:
 
     @property
     def recipe(self) -> str:
-        """The version of the rules, and the roles that are read and trusted."""
+        """The version of the reader, and the roles that are read and trusted."""
         return self.trust.recipe(RECIPE)
 
     def recipe_under(self, guidelines: Guidelines) -> str:
@@ -441,7 +323,7 @@ class RuleExtractor:
         turns = [turn_of(utterances[place], before[place]) for place in places]
         for place, notes in zip(places, _read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
-            own = [note for note in notes if not _not_own(message, note.start, note.stop)]
+            own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in _READ_WHOLE:
                 found = extract_memory(utterance, memory, types)
@@ -470,33 +352,3 @@ def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
 def _utterance(message: Message) -> Utterance:
     speaker = message.name or (None if message.role == Role.USER else UNNAMED.get(Role(message.role)))
     return Utterance(blank_fenced_blocks(message.text or ""), message.role, speaker, message.occurred_at)
-
-
-def to_fact(
-    draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
-) -> ExtractedFact:
-    """Return a fact that a message says as it can be stored."""
-    slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
-    columns = {name: getattr(draft, name) for name in DRAFTED}
-    fact = FactColumns.model_construct(
-        user_id=message.user_id,
-        id=ids.fact_id(message.user_id, draft.subject, draft.text),
-        attribute=slot.attribute if slot else None,
-        value=slot.value if slot else None,
-        state="active" if trust.is_trusted(message, level) else QUARANTINED,
-        recipe=recipe,
-        occurred_at=message.occurred_at,
-        **columns,
-    )
-    speaker = message.name or UNNAMED[Role(message.role)]
-    subject, owner = fact.subject.casefold(), speaker.casefold()
-    return ExtractedFact(
-        fact,
-        slot,
-        said_by_subject=subject == owner or subject.startswith(f"{owner}'s "),
-        learned_at=message.recorded_at,
-        speaker=speaker,
-        conversation_id=message.conversation_id,
-        spans=(FactSpan(message.id, draft.start, draft.stop, level),),
-        vector=vector,
-    )
