@@ -8,61 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-TYPES = frozenset(
-    [
-        "constraint",
-        "instruction",
-        "identity",
-        "relation",
-        "preference",
-        "plan",
-        "task",
-        "decision",
-        "event",
-        "possession",
-    ]
-)
-ATTRIBUTES = frozenset(
-    [
-        "allergy",
-        "condition",
-        "medicine",
-        "diet",
-        "name",
-        "age",
-        "origin",
-        "residence",
-        "job",
-        "employer",
-        "language",
-        "education",
-        "family",
-        "partner",
-        "friend",
-        "pet",
-        "birthday",
-        "phone",
-        "email",
-        "address",
-        "likes",
-        "dislikes",
-        "habit",
-        "hobby",
-        "goal",
-        "appointment",
-        "trip",
-        "purchase",
-        "vehicle",
-        "device",
-        "size",
-        "budget",
-        "project",
-        "deadline",
-        "decision",
-        "answer_style",
-        "other",
-    ]
-)
+from notes import ATTRIBUTES, TYPES
 
 
 def problems(message: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from measure import words
-from tokenizers import Tokenizer
 
 from memstore.derive.reader.model import CLS, SEP, TO_FRIEND
 from memstore.derive.reader.notes import (
@@ -28,6 +27,7 @@ from memstore.derive.reader.notes import (
     ReaderInput,
     inflected,
 )
+from memstore.providers.minilm import load_tokenizer
 
 STEM = 4  # letters by which words of one meaning are known
 UNKNOWN = -100  # of a label that nothing says
@@ -56,19 +56,18 @@ def turns(messages: Iterable[dict[str, Any]]) -> list[ReaderInput]:
 def edits(quote: str, fact: str) -> tuple[list[tuple[int, int]], list[int], list[str]]:
     """Return the words of a quote, what becomes of each in the fact, and what stands before each; "" for nothing."""
     found = list(WORD.finditer(quote))
-    words = [each[0].casefold().replace("’", "'") for each in found]
+    said = [each[0].casefold().replace("’", "'") for each in found]
     target = [each.replace("’", "'") for each in NAMED_WORD.findall(fact.strip().rstrip(".").strip())]
-    as_said = {inflected(word): word for word in reversed(words)}
-    keys = [word if (word := each.casefold()) in words else as_said.get(word, word) for each in target]
-    becomes, before, wanted = [DELETE] * len(words), [""] * (len(words) + 1), 0
-    for kind, a, z, b, y in difflib.SequenceMatcher(None, words, keys, autojunk=False).get_opcodes():
+    as_said = {inflected(word): word for word in reversed(said)}
+    keys = [word if (word := each.casefold()) in said else as_said.get(word, word) for each in target]
+    becomes, before = [DELETE] * len(said), [""] * (len(said) + 1)
+    for kind, a, z, b, y in difflib.SequenceMatcher(None, said, keys, autojunk=False).get_opcodes():
         if kind == "equal":
             for place in range(z - a):
-                inflects = target[b + place].casefold() != words[a + place]
+                inflects = target[b + place].casefold() != said[a + place]
                 becomes[a + place] = INFLECT if inflects else KEEP
         elif y > b:
             before[a] = " ".join(target[b:y])
-            wanted += 1
     return [each.span() for each in found], becomes, before
 
 
@@ -91,10 +90,8 @@ def phrases(messages: Iterable[dict[str, Any]], count: int) -> list[str]:
 class Examples:
     """Makes examples of messages."""
 
-    def __init__(self, tokenizer: Path, phrases: Sequence[str]) -> None:
-        self.tokenizer = Tokenizer.from_file(str(tokenizer))
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
+    def __init__(self, phrases: Sequence[str]) -> None:
+        self.tokenizer = load_tokenizer()
         self.phrases = {phrase: number for number, phrase in enumerate(phrases, 1)}
 
     def make(self, message: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +117,6 @@ class Examples:
             )
         }
         labels["kept"] = np.zeros(len(ids), dtype=np.int64)
-        labels["any"] = np.full(len(ids), UNKNOWN, dtype=np.int64)
         for fact in message["facts"]:
             self._label(labels, text, places, fact, message.get("before") or "")
         return {
@@ -146,35 +142,35 @@ class Examples:
         labels["attribute"][inside] = ATTRIBUTES.index(fact["attribute"])
         labels["ends"][inside] = int(fact["ends"])
         labels["leans"][inside] = int(leans(fact, f"{before} {text[:start]}"))
-        of_speaker = not re.match(r"\{NAME\}(?:['’]s|s)\b", fact["fact"]) or fact["type"] in ("instruction",)
+        of_speaker = not re.match(r"\{NAME\}(?:['’]s|s)\b", fact["fact"]) or fact["type"] == "instruction"
         labels["speaker"][inside] = int(of_speaker)
         labels["value"][inside] = 0
         if fact["value"]:
             self._mark(labels["value"], text, places, fact["value"], start, stop)
         if not of_speaker:
             labels["subject"][inside] = 0
-            words = fact["fact"].partition(" ")[2]
-            end = _VERB.search(words)
-            subject = words[: end.start()].strip() if end else ""
+            predicate = fact["fact"].partition(" ")[2]
+            end = _VERB.search(predicate)
+            subject = predicate[: end.start()].strip() if end else ""
             place = text.casefold().find(subject.casefold(), start, stop) if subject else -1
             if place >= 0:
                 self._mark(labels["subject"], text, places, text[place : place + len(subject)], start, stop)
             elif not end:
                 labels["subject"][inside] = UNKNOWN
-        spans, becomes, before = edits(fact["quote"], fact["fact"])
-        if any(each and each not in self.phrases for each in before) or before[-1]:
+        spans, becomes, added = edits(fact["quote"], fact["fact"])
+        if any(each and each not in self.phrases for each in added) or added[-1]:
             return
-        for (a, z), edit, phrase in zip(spans, becomes, before, strict=False):
+        for (a, z), edit, phrase in zip(spans, becomes, added, strict=False):
             for token in inside:
                 if places[token][0] < start + z and places[token][1] > start + a:
                     labels["edit"][token] = edit
                     labels["phrase"][token] = self.phrases.get(phrase, 0) if places[token][0] <= start + a else UNKNOWN
 
     @staticmethod
-    def _mark(labels: Any, text: str, places: Sequence[tuple[int, int]], words: str, start: int, stop: int) -> None:
-        place = text.find(words, start, stop)
+    def _mark(labels: Any, text: str, places: Sequence[tuple[int, int]], marked: str, start: int, stop: int) -> None:
+        place = text.find(marked, start, stop)
         if place < 0:
             return
         for token, (a, z) in enumerate(places):
-            if a < place + len(words) and z > place:
+            if a < place + len(marked) and z > place:
                 labels[token] = 1

@@ -66,7 +66,7 @@ class Layer(nn.Module):
 class Encoder(nn.Module):
     """The encoder, whose word embeddings stay as they are, and a linear head for each label of tokens."""
 
-    def __init__(self, labels: dict[str, int], weights: Path | None, layers: int = LAYERS) -> None:
+    def __init__(self, labels: dict[str, int], weights: Path) -> None:
         super().__init__()
         self.embeddings = nn.ModuleDict(
             {
@@ -76,14 +76,11 @@ class Encoder(nn.Module):
                 "LayerNorm": nn.LayerNorm(SIZE, eps=1e-12),
             }
         )
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer() for _ in range(layers))})
+        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer() for _ in range(LAYERS))})
         self.labels = labels
         self.heads = nn.Linear(SIZE, sum(labels.values()))
-        if weights is not None:
-            own = self.state_dict()
-            self.load_state_dict(
-                {name: each for name, each in read_weights(weights).items() if name in own}, strict=False
-            )
+        own = self.state_dict()
+        self.load_state_dict({name: each for name, each in read_weights(weights).items() if name in own}, strict=False)
         self.embeddings["word_embeddings"].weight.requires_grad = False
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> dict[str, Tensor]:

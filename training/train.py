@@ -1,6 +1,6 @@
 """Train the reader: train.py DATA.jsonl… --check FILE.jsonl… --out FOLDER
 
-Needs torch, onnx and memstore. Messages of --check choose the threshold and measure; none of them is learnt from.
+Needs torch, onnx and memstore. Messages of --check are not learnt from: they tell how probable notes are, and measure.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from torch.nn import functional
 from examples import UNKNOWN, Examples, phrases, read, turns
 from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader
 from memstore.derive.reader.notes import BINARY, Note, probability, sizes
+from memstore.providers.minilm import WEIGHTS_FILE
 
-MODEL = Path(__file__).parents[1] / "memstore" / "providers" / "all-MiniLM-L6-v2"
 BATCH = 16
 PHRASES = 150
 MASK, MASKED = 103, 0.12  # the token, and the share of tokens that are masked
@@ -84,13 +84,11 @@ def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tenso
     return total
 
 
-def train(
-    examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: int, seed: int, layers: int = 6
-) -> Encoder:
+def train(examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: int, seed: int) -> Encoder:
     """Return a reader that has learnt from examples."""
     torch.manual_seed(seed)
     random.seed(seed)
-    reader = Encoder(labels, MODEL / "model.safetensors", layers)
+    reader = Encoder(labels, WEIGHTS_FILE)
     groups = [{"params": list(reader.heads.parameters()), "lr": HEAD_RATE}]
     parts = [reader.embeddings, *reader.encoder["layer"]]
     for depth, part in enumerate(reversed(parts)):
@@ -148,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     messages, checked = read(options.data), read(options.check)
     told = phrases(messages, PHRASES)
-    maker = Examples(MODEL / "tokenizer.json", told)
+    maker = Examples(told)
     reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed)
     options.out.mkdir(parents=True, exist_ok=True)
     write(reader.state_dict(), options.out / GRAPH)
@@ -159,11 +157,7 @@ def main() -> None:
     noted = [note for notes in found for note in notes]
     line = calibrate(noted, [fact is not None for each in matches for fact in each])
     digest = sha256((options.out / GRAPH).read_bytes()).hexdigest()
-    card |= {
-        "line": line,
-        "sha256": digest,
-        "messages": len(messages),
-    }
+    card |= {"line": line, "sha256": digest, "messages": len(messages)}
     (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     for least in (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
         chosen = [[note for note in notes if probability(note.score, note.gate, line) >= least] for notes in found]

@@ -59,14 +59,11 @@ class MiniLM:
     max_tokens = WINDOW - 2
 
     def __init__(self, threads: int | None = None) -> None:
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        threads = threads or min(MOST_THREADS, processors)
+        threads = threads or default_threads()
         self._workers, self._questions = BatchWorkers(threads), BatchWorkers(threads)
-        self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
-        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a forked child's copy may be in use
-        self._session()
+        self._tokenizer = load_tokenizer()
+        self._sessions = GraphSessions(GRAPH)
+        self._sessions.get()
 
     def __repr__(self) -> str:
         return f"<MiniLM {self.name}>"
@@ -107,16 +104,41 @@ class MiniLM:
         for row, text in enumerate(tokens):
             ids[row, : len(text)] = text
             mask[row, : len(text)] = 1
-        vectors: Vectors = self._session().run(None, {"ids": ids, "mask": mask})[0]
+        vectors: Vectors = self._sessions.get().run(None, {"ids": ids, "mask": mask})[0]
         return vectors
 
-    def _session(self) -> onnxruntime.InferenceSession:
+
+def default_threads() -> int:
+    """Return how many threads compute: one for each processor, up to a limit."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_THREADS, processors)
+
+
+def load_tokenizer() -> Tokenizer:
+    """Return the model's tokenizer, which neither cuts nor pads."""
+    tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
+class GraphSessions:
+    """The sessions of a graph that names places in the model's weights, one for each process that asks for it.
+
+    A forked child's copy of its parent's may be in use.
+    """
+
+    def __init__(self, graph: Path) -> None:
+        self._graph = graph
+        self._sessions: dict[int, onnxruntime.InferenceSession] = {}
+
+    def get(self) -> onnxruntime.InferenceSession:
+        """Return the session of this process."""
         process = os.getpid()
-        return self._sessions.get(process) or self._sessions.setdefault(process, new_session(GRAPH))
+        return self._sessions.get(process) or self._sessions.setdefault(process, _new_session(self._graph))
 
 
-def new_session(graph: Path) -> onnxruntime.InferenceSession:
-    """Return a session of a graph that names places in the model's weights; it has no threads of its own."""
+def _new_session(graph: Path) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     folder = WEIGHTS_FILE.resolve().parent  # ONNX Runtime refuses links that lead elsewhere

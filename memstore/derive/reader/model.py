@@ -7,20 +7,17 @@ however it is cut. A pool of threads reads messages; a session has no threads of
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import onnxruntime
-from tokenizers import Tokenizer
 
 from memstore.derive.chunking import sentences
 from memstore.derive.reader.notes import MAX_BEFORE, MAX_TOKENS, Logits, Note, ReaderInput, notes_of, probability, sizes
 from memstore.providers.batching import BatchWorkers
-from memstore.providers.minilm import FOLDER, MOST_THREADS, new_session
+from memstore.providers.minilm import GraphSessions, default_threads, load_tokenizer
 from memstore.text import replace_surrogates
 
 GRAPH, CARD = "reader.onnx", "reader.json"  # what training/train.py writes
@@ -48,17 +45,13 @@ class Reader:
     """Reads messages. Safe to share by threads, and to use in forked children."""
 
     def __init__(self, folder: Path = Path(__file__).parent) -> None:
-        self._graph = folder / GRAPH
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
         self._phrases: list[str] = card["phrases"]
         self._line: list[float] = card["line"]
-        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        self._workers = BatchWorkers(min(MOST_THREADS, processors))
-        self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        self._workers = BatchWorkers(default_threads())
+        self._tokenizer = load_tokenizer()
         self._splits = np.cumsum([*sizes(self._phrases).values()])[:-1]
-        self._sessions: dict[int, onnxruntime.InferenceSession] = {}  # by process: a forked child's copy may be in use
+        self._sessions = GraphSessions(folder / GRAPH)
 
     def read(self, turns: Sequence[ReaderInput]) -> list[list[Note]]:
         """Return the notes of messages, also those that are hardly believed."""
@@ -93,11 +86,7 @@ class Reader:
         segments = np.zeros_like(ids)
         begin = len(window.before) + 2
         segments[:, begin:] = 1
-        [logits] = self._session().run(None, {"ids": ids, "segments": segments})
+        [logits] = self._sessions.get().run(None, {"ids": ids, "segments": segments})
         rows = np.round(logits, DIGITS)
         parts = dict(zip(sizes(self._phrases), np.split(rows, self._splits, axis=1), strict=True))
         return {name: each[0] if name == "any" else each[begin:-1] for name, each in parts.items()}
-
-    def _session(self) -> onnxruntime.InferenceSession:
-        process = os.getpid()
-        return self._sessions.get(process) or self._sessions.setdefault(process, new_session(self._graph))

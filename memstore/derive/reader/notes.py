@@ -112,8 +112,8 @@ class Note:
     """Words of a message that are worth keeping, with what they say.
 
     `score` is the mean logit of its tokens, and `gate` that of its message having any note. `confidence` is the
-    probability that follows. `value` and `subject` are places in
-    the message, `subject` None for who speaks. `sentence` says it in plain words, with {NAME} for who speaks.
+    probability that follows. `value` and `subject` are places in the message, `subject` None for who speaks.
+    `sentence` says it in plain words, with {NAME} for who speaks.
     """
 
     start: int
@@ -156,10 +156,10 @@ def sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-def stretches(kept: NDArray[Any], begins: NDArray[Any], least: float = LEAST) -> Iterator[tuple[int, int]]:
+def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, int]]:
     """Return the first and last token of each stretch that is worth keeping."""
     first = last = -1
-    for token in np.flatnonzero(kept >= least).tolist():
+    for token in np.flatnonzero(kept >= LEAST).tolist():
         if first >= 0 and (token - last > GAP + 1 or begins[token] >= 0.5):
             yield first, last
             first = -1
