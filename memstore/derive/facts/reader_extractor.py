@@ -50,7 +50,20 @@ RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of words that fill a slot.
 LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.5, 0.35, 0.25
-MOST_JOINED = 40  # words of a note with those that it leans on
+MOST_JOINED = 40  # words of a quotation
+MOST_ADDED = 6  # words that a quotation may have beside twice those of its note
+WORTH = (
+    "constraint",
+    "instruction",
+    "identity",
+    "relation",
+    "decision",
+    "plan",
+    "task",
+    "preference",
+    "possession",
+    "event",
+)
 COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
 TYPES = {
     "constraint": "constraint",
@@ -102,7 +115,7 @@ def extract(
     least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
     code, mentions = _read(utterance, before, to_friend=to_friend)
     facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
-    taken, last = list(facts), None
+    taken, quoted = list(facts), list[Note]()
     for note in notes:
         if any(one.start < note.stop and note.start < one.stop for one in taken):
             continue
@@ -113,13 +126,13 @@ def extract(
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
             continue
-        if note.leans and not (inside and _is_covered(note.start, note.stop, inside)):
-            begin = _begin_of_thought(note, utterance.text, last)
-            if last is not None and begin == last.start and facts and facts[-1].start == begin:
-                facts.pop()  # its words are in the longer quotation
-            note = replace(note, start=begin, sentence=None) if begin < note.start else note
+        if _is_plain(note, inside):
+            facts.append(_draft_note(note, utterance, inside, code))
+        else:
+            quoted.append(note)
+    for note in _whole_thoughts(quoted, utterance.text):
+        inside = [one for one in mentions if _fits(note, one, utterance)]
         facts.append(_draft_note(note, utterance, inside, code))
-        last = note
     for start, stop in sentences(utterance.clean_text) if types else ():
         if type_of(utterance.text[start:stop], types or {}) and not any(
             note.start < stop and start < note.stop for note in notes
@@ -132,17 +145,38 @@ def extract(
     return sorted(facts, key=lambda one: one.start)
 
 
-def _begin_of_thought(note: Note, text: str, last: Note | None) -> int:
-    """Return where the words begin that a note leans on: the note or the sentence before it, if that is near."""
-    spans = sentences(text[: note.stop])
-    place = next((place for place, (_, stop) in enumerate(spans) if note.start < stop), 0)
-    if last is not None and last.stop <= note.start and last.stop >= spans[max(0, place - 1)][0]:
-        begin = last.start
-    elif note.start > spans[place][0]:
-        begin = spans[place][0]
-    else:
-        begin = spans[max(0, place - 1)][0]
-    return begin if len(text[begin : note.stop].split()) <= MOST_JOINED else note.start
+def _is_plain(note: Note, mentions: Sequence[SlotMention]) -> bool:
+    """Whether a note is understood without the words around it."""
+    if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
+        return True
+    return note.sentence is not None and not note.leans
+
+
+def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
+    """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
+    spans = sentences(text)
+    whole: list[Note] = []
+    for note in notes:
+        first = next(place for place, (_, stop) in enumerate(spans) if note.start < stop)
+        last = next(place for place, (_, stop) in enumerate(spans) if note.stop <= stop)
+        begins = [spans[max(0, first - 1)][0], spans[first][0]] if note.leans else [spans[first][0]]
+        ends = [(begin, spans[last][1]) for begin in begins]
+        start, stop = next((each for each in ends if _is_quotable(note, text, *each)), (note.start, note.stop))
+        before = whole[-1] if whole else None
+        if before and not text[before.stop : start].strip() and len(text[before.start : stop].split()) <= MOST_JOINED:
+            main = min(before, note, key=lambda each: WORTH.index(each.type))
+            confidence = max(before.confidence, note.confidence)
+            whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
+        elif before is None or before.stop <= start:
+            whole.append(replace(note, start=start, stop=stop, sentence=None))
+        elif before.stop < note.stop:
+            whole.append(replace(note, sentence=None))
+    return whole
+
+
+def _is_quotable(note: Note, text: str, start: int, stop: int) -> bool:
+    words = len(text[start:stop].split())
+    return words <= MOST_JOINED and words <= MOST_ADDED + 2 * len(text[note.start : note.stop].split())
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from memstore.derive.chunking import sentences
 from memstore.text import word_set
 
 TYPES = [
@@ -88,6 +89,7 @@ NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
 )
+_DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
 Logits = Mapping[str, NDArray[Any]]
 
@@ -192,7 +194,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             of_speaker,
             bool(mean["ends"][0] >= 0),
             bool(mean["leans"][0] >= 0),
-            _sentence(text[start:stop], start, places[rows], logits["edit"][rows], logits["phrase"][rows], phrases),
+            _sentence(text[start:stop], start, places, logits["edit"], logits["phrase"], phrases),
         )
 
 
@@ -269,6 +271,8 @@ def _sentence(
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = "".join(parts).strip(" ,;:-–.")
     if doubt < SURE or text.count("{NAME}") != 1 or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
+        return None
+    if len(sentences(quote)) > 1 or _DOUBLE_ARTICLE.search(text):
         return None
     return f"{text[0].upper()}{text[1:]}."
 
