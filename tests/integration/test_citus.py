@@ -132,12 +132,12 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
         store.user("gina").conversation("c").add("user", "I live in Graz.")
     folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
     made = Template(filename=str(folder / "script.py.mako")).render(
-        message="", up_revision="0020", down_revision="0019"
+        message="", up_revision="0021", down_revision="0020"
     )
-    (folder / "versions" / "0020_next.py").write_text(str(made))
-    (folder / "versions" / "0020_next.sql").write_text(NEXT)
+    (folder / "versions" / "0021_next.py").write_text(str(made))
+    (folder / "versions" / "0021_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrations, "scripts", lambda: folder)
-    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0020")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0021")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)
     assert distribution.distribute(distributed) == distribution.DistributedTables((), ())
@@ -183,7 +183,7 @@ def _literal(name: str, of: str, values: str, has_model: bool) -> str:
         return "null"
     kind = of.removesuffix("[]")
     value = "false" if kind == "boolean" and values == "false" else LITERALS.get(kind, "1")
-    return f"'{{{value}}}'::{of}" if of.endswith("[]") else f"'{value}'::{of}"
+    return f"array['{value}'::{kind}]" if of.endswith("[]") else f"'{value}'::{of}"
 
 
 def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
