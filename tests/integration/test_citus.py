@@ -211,6 +211,16 @@ def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
         assert sum("SELECT" in part for part in parts) <= 1, text  # Citus' own, of the transaction's number
 
 
+def test_a_verification_searches_every_node_as_the_user(distributed: str) -> None:
+    with memstore.open(distributed, settings=SETTINGS) as store:
+        talk = store.user("hana").conversation("c")
+        first, _ = talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(2)])
+        certificate = store.user("hana").erase_message(first)
+        assert store.verify_erasure(certificate).found == {}
+        talk.update(title=f"About {first.id}")
+        assert store.verify_erasure(certificate).found == {"conversations": 1}
+
+
 async def test_workers_backfills_tokens_and_erasure(distributed: str) -> None:
     """What the operator has stays on the coordinator, and is asked for beside what users have."""
     async with await WorkingStore.open(distributed, settings=SETTINGS | {"worker_sweep_seconds": 1}) as store:

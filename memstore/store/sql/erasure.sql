@@ -437,5 +437,5 @@ WHERE s.schemaname = current_schema()
 SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), %(id)s) > 0
 
 -- as_user --
--- For a login that policies hold for: whose rows it is to see.
-SELECT set_config('memstore.user_id', %(user)s, true)
+-- For a login that policies hold for: whose rows it is to see. Nodes of a Citus hear of SET LOCAL only.
+SET LOCAL memstore.user_id = %(user)s
