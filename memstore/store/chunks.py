@@ -281,15 +281,11 @@ def hash_anew(user_id: UUID, chunks: Sequence[TermsOfChunk]) -> list[tuple[int, 
 
 async def renew_terms(tx: Transaction, renewed: Sequence[tuple[int, int, list[int], list[int]]]) -> None:
     """Store other terms of chunks."""
-    numbers, changes, terms, frequencies = zip(*renewed, strict=True)
-    await tx.run(SQL["count_chunks"], chunks=0, length=sum(changes))
-    await tx.run(
-        SQL["renew_terms"],
-        numbers=list(numbers),
-        lengths=[sum(counts) for counts in frequencies],
-        terms=[_array(each) for each in terms],
-        frequencies=[_array(each) for each in frequencies],
-    )
+    await tx.run(SQL["count_chunks"], chunks=0, length=sum(change for _, change, *_ in renewed))
+    async with tx.connection.pipeline():
+        for number, _, terms, counts in renewed:
+            columns = {"terms": _array(terms), "frequencies": _array(counts), "length": sum(counts)}
+            await tx.run(SQL["renew_terms"], number=number, **columns)
 
 
 async def finish_terms(tx: Transaction) -> None:

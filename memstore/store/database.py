@@ -348,6 +348,10 @@ class Database:
                 await connection.execute(setting, self._confinement)
             yield connection
 
+    async def take_role(self, connection: AsyncConnection[Any]) -> None:
+        """Step down to the role that the login was granted, until the transaction ends."""
+        await connection.execute(SQL["role"], self._confinement)
+
     @asynccontextmanager
     async def raw_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a connection as the login itself, for statements that cannot run in a transaction. It reads no rows.

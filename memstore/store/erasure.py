@@ -23,7 +23,7 @@ from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
-from memstore.store import chunks, documents
+from memstore.store import chunks, documents, vector_indexes
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
@@ -369,6 +369,9 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
     """
     found: Counter[str] = Counter()
     async with database.owner_transaction() as connection:
+        [(is_owner,)] = await (await connection.execute(vector_indexes.SQL["owner"])).fetchall()
+        if database.capabilities.citus and database.capabilities.role and not is_owner:
+            await database.take_role(connection)  # nodes do not know what else the login was granted
         tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
         [(found["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
         await connection.execute(SQL["as_user"], {"user": str(user)})

@@ -22,7 +22,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST_REVISION = "0019"
+NEWEST_REVISION = "0020"
 SERVER_VERSION = 150000
 SQL = statements("database")
 

@@ -58,7 +58,7 @@ OF_ONE_SERVER = {  # tests that a Citus is not asked, and why; docs/compatibilit
     "test_statements_keep_the_rules": PLANS,
     "test_a_small_user_pays_for_own_rows_only": PLANS,
     "test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few": PLANS,
-    "test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_other_vectors": PLANS,
+    "test_new_facts_are_put_beside_those_of_their_subjects_without_reading_other_vectors": PLANS,
     "test_a_leg_reads_what_it_looks_for_and_no_more": PLANS,
     "test_the_index_of_a_heavy_user_is_taken_and_read_by_nobody_else": PLANS,
     "test_what_the_index_finds_is_nearly_all_that_is_near": PLANS,

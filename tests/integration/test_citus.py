@@ -132,12 +132,12 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
         store.user("gina").conversation("c").add("user", "I live in Graz.")
     folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
     made = Template(filename=str(folder / "script.py.mako")).render(
-        message="", up_revision="0020", down_revision="0019"
+        message="", up_revision="0021", down_revision="0020"
     )
-    (folder / "versions" / "0020_next.py").write_text(str(made))
-    (folder / "versions" / "0020_next.sql").write_text(NEXT)
+    (folder / "versions" / "0021_next.py").write_text(str(made))
+    (folder / "versions" / "0021_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrations, "scripts", lambda: folder)
-    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0020")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0021")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)
     assert distribution.distribute(distributed) == distribution.DistributedTables((), ())
@@ -183,7 +183,7 @@ def _literal(name: str, of: str, values: str, has_model: bool) -> str:
         return "null"
     kind = of.removesuffix("[]")
     value = "false" if kind == "boolean" and values == "false" else LITERALS.get(kind, "1")
-    return f"'{{{value}}}'::{of}" if of.endswith("[]") else f"'{value}'::{of}"
+    return f"array['{value}'::{kind}]" if of.endswith("[]") else f"'{value}'::{of}"
 
 
 def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
@@ -209,6 +209,16 @@ def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
         words = {part.split()[0].upper() for part in parts if not part.startswith("--")}
         assert words <= {"BEGIN", "SET", "SELECT"}, text
         assert sum("SELECT" in part for part in parts) <= 1, text  # Citus' own, of the transaction's number
+
+
+def test_a_verification_searches_every_node_as_the_user(distributed: str) -> None:
+    with memstore.open(distributed, settings=SETTINGS) as store:
+        talk = store.user("hana").conversation("c")
+        first, _ = talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(2)])
+        certificate = store.user("hana").erase_message(first)
+        assert store.verify_erasure(certificate).found == {}
+        talk.update(title=f"About {first.id}")
+        assert store.verify_erasure(certificate).found == {"conversations": 1}
 
 
 async def test_workers_backfills_tokens_and_erasure(distributed: str) -> None:

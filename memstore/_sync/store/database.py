@@ -349,6 +349,10 @@ class Database:
                 connection.execute(setting, self._confinement)
             yield connection
 
+    def take_role(self, connection: Connection[Any]) -> None:
+        """Step down to the role that the login was granted, until the transaction ends."""
+        connection.execute(SQL["role"], self._confinement)
+
     @contextmanager
     def raw_connection(self) -> Iterator[Connection[Any]]:
         """Open a connection as the login itself, for statements that cannot run in a transaction. It reads no rows.

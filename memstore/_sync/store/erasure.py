@@ -22,7 +22,7 @@ from uuid import UUID
 import psycopg
 from psycopg.sql import SQL as Composable, Identifier
 
-from memstore._sync.store import chunks, documents
+from memstore._sync.store import chunks, documents, vector_indexes
 from memstore._sync.store.database import Database, Transaction, read_one
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
@@ -366,6 +366,9 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
     """
     found: Counter[str] = Counter()
     with database.owner_transaction() as connection:
+        [(is_owner,)] = (connection.execute(vector_indexes.SQL["owner"])).fetchall()
+        if database.capabilities.citus and database.capabilities.role and not is_owner:
+            database.take_role(connection)  # nodes do not know what else the login was granted
         tables = (connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
         [(found["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})

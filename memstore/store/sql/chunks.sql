@@ -291,12 +291,10 @@ ORDER BY t.number
 LIMIT %(limit)s
 
 -- renew_terms --
--- Other terms of chunks that are stored.
-UPDATE item_text t
-SET terms = n.terms::bigint[], frequencies = n.frequencies::smallint[], length = n.length
-FROM unnest(%(numbers)s::bigint[], %(lengths)s::bigint[], %(terms)s::text[], %(frequencies)s::text[])
-     AS n (number, length, terms, frequencies)
-WHERE t.user_id = %(user_id)s AND t.number = n.number
+-- Other terms of a chunk that is stored.
+UPDATE item_text
+SET terms = %(terms)s, frequencies = %(frequencies)s, length = %(length)s
+WHERE user_id = %(user_id)s AND number = %(number)s
 
 -- terms_renewed --
 -- All of the user's chunks have terms by this tokenizer.

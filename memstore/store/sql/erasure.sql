@@ -414,18 +414,20 @@ JOIN (VALUES
     ('api_tokens', '{user_name,name}'),
     ('backfills', '{messages}'),
     ('conversations', '{name,title,channel,settings}'),
+    ('derivations', '{last_error,recipe}'),
     ('document_vectors', '{path,text}'),
     ('documents', '{namespace,key,value}'),
+    ('embedding_models', '{name}'),
     ('events', '{body}'),
     ('fact_changes', '{before,after,actor}'),
-    ('facts', '{subject,attribute,value,text}'),
+    ('facts', '{type,subject,attribute,value,text,language,recipe}'),
     ('facts_by_value', '{lower}'),
-    ('invalid_responses', '{error,payload}'),
+    ('invalid_responses', '{recipe,error,payload}'),
     ('item_text', '{speaker,tags}'),
-    ('messages', '{name,text,parts,tool_calls,tool_call_id,tags,meta,external_id}'),
+    ('messages', '{name,text,parts,tool_calls,tool_call_id,counter,tags,meta,external_id}'),
     ('receipts', '{body,texts}'),
     ('setting_changes', '{before}'),
-    ('summaries', '{text}'),
+    ('summaries', '{text,counter,recipe}'),
     ('users', '{name,settings}')
 ) AS sayings (name, columns) ON s.tablename = sayings.name AND s.attname = ANY (sayings.columns::text[])
 WHERE s.schemaname = current_schema()
@@ -435,5 +437,5 @@ WHERE s.schemaname = current_schema()
 SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), %(id)s) > 0
 
 -- as_user --
--- For a login that policies hold for: whose rows it is to see.
-SELECT set_config('memstore.user_id', %(user)s, true)
+-- For a login that policies hold for: whose rows it is to see. Nodes of a Citus hear of SET LOCAL only.
+SET LOCAL memstore.user_id = %(user)s
