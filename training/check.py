@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from notes import ATTRIBUTES, TYPES
+from memstore.derive.reader.notes import ATTRIBUTES, TYPES
 
 
 def problems(message: dict[str, Any]) -> Iterator[str]:

@@ -28,7 +28,6 @@ from memstore.context.items import (
     Allowance,
     ContextItem,
     SectionHeader,
-    is_quotation,
 )
 from memstore.models import ALWAYS, Reason
 
@@ -162,7 +161,7 @@ class Selection:
         if item.section == FACTS:
             if item.id in self._facts:
                 return True
-            return not item.standing and self._hits.keys() >= {*item.sources} and is_quotation(item.content)
+            return not item.standing and bool(item.sources) and self._hits.keys() >= {*item.sources}
         if item.section != HITS:
             return False
         for one in self._unread:

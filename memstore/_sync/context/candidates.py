@@ -170,7 +170,9 @@ def _recall(
     # And a fact that is a message in its own words, beside the message. Where several things are asked for, it stands
     # in place of a message that does not fit.
     offered = {hit.id for hit in hits}
-    quoted = [] if asks_for_several else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
+    quoted = (
+        [] if asks_for_several else [one for one in facts if len(one.sources) == 1 and offered.issuperset(one.sources)]
+    )
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     left_out += [_decision(fact, Reason.DUPLICATE) for fact in quoted]
     left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]

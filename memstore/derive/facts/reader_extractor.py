@@ -49,8 +49,9 @@ from memstore.text import blank_fenced_blocks
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of words that fill a slot.
-LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.5, 0.35, 0.25
+LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.4, 0.35, 0.25
 MOST_JOINED = 40  # words of a quotation
+LEAST_QUOTED = 4  # words of a quotation, fewer where they are whole sentences
 MOST_ADDED = 6  # words that a quotation may have beside twice those of its note
 WORTH = (
     "constraint",
@@ -64,6 +65,7 @@ WORTH = (
     "possession",
     "event",
 )
+WHOLE = 0.7  # share of a sentence that its plain words tell
 COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
 TYPES = {
     "constraint": "constraint",
@@ -87,7 +89,9 @@ ALWAYS_TOLD = {
     "constraint": frozenset(GUARDED),
     "identity": frozenset(["name", "age", "origin", "residence", "job", "employer", "language", "phone", "email"]),
 }
-SURE = 0.85  # probability from which other attributes do
+MOST_STANDING = 10  # words of a sentence about who somebody is
+SURE = {"constraint": 0.4, "identity": 0.85}  # probability from which they do
+SURE_OF_FRIENDS = {"constraint": 0.6, "identity": 0.97}  # and among friends, who tell each other stories
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
 LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
 _USER = "User"
@@ -123,10 +127,12 @@ def extract(
         is_advice = to_friend and note.type == "instruction"  # nobody instructs an assistant there
         if is_advice or note.confidence < (SUPPORTED if inside else least):
             continue
+        if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
+            note = replace(note, type="event", attribute="other")
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
             continue
-        if _is_plain(note, inside):
+        if _is_plain(note, inside, utterance.text):
             facts.append(_draft_note(note, utterance, inside, code))
         else:
             quoted.append(note)
@@ -145,11 +151,14 @@ def extract(
     return sorted(facts, key=lambda one: one.start)
 
 
-def _is_plain(note: Note, mentions: Sequence[SlotMention]) -> bool:
-    """Whether a note is understood without the words around it."""
+def _is_plain(note: Note, mentions: Sequence[SlotMention], text: str) -> bool:
+    """Whether a note is understood without the words around it: a slot, or a sentence that leans on no other."""
     if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
         return True
-    return note.sentence is not None and not note.leans
+    if note.sentence is None or note.leans:
+        return False
+    [around] = [each for each in sentences(text) if each[0] <= note.start < each[1]]
+    return note.stop - note.start >= WHOLE * (around[1] - around[0])
 
 
 def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
@@ -167,6 +176,8 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
             main = min(before, note, key=lambda each: WORTH.index(each.type))
             confidence = max(before.confidence, note.confidence)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
+        elif len(text[start:stop].split()) < LEAST_QUOTED and (start, stop) not in spans:
+            continue
         elif before is None or before.stop <= start:
             whole.append(replace(note, start=start, stop=stop, sentence=None))
         elif before.stop < note.stop:
@@ -209,7 +220,12 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
         about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
     type = "goal" if note.attribute == "goal" else TYPES[note.type]
-    if type in ALWAYS_TOLD and note.attribute not in ALWAYS_TOLD[type] and note.confidence < SURE:
+    if type in ALWAYS_TOLD and (
+        note.value is None
+        or note.attribute not in ALWAYS_TOLD[type]
+        or note.confidence < SURE[type]
+        or (type == "identity" and len((note.sentence or text).split()) > MOST_STANDING)
+    ):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
     columns = (text, type, kind_of(type), subject, note.confidence, code, note.start, note.stop)
