@@ -8,7 +8,7 @@ from itertools import islice
 from uuid import UUID
 
 from memstore.context.history import ConversationHistory
-from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
+from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
@@ -186,13 +186,13 @@ async def _recall(
         [] if asks_for_several else [one for one in facts if len(one.sources) == 1 and offered.issuperset(one.sources)]
     )
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
-    left_out += [_decision(fact, Reason.DUPLICATE) for fact in quoted]
+    left_out += [_decision(fact, Reason.DUPLICATE) for fact in told]
     left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
     if asks_for_several:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         standing=history.standing,
-        facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
+        facts=[fact for fact in facts if fact not in (*told, *unimportant)],
         hits=hits,
         find_antecedent=antecedents.find,
         asks_for_several=asks_for_several,

@@ -229,11 +229,6 @@ def _words(text: str) -> list[str]:
     return (words if text.isascii() else _OTHERS.sub(" ", words)).split()
 
 
-def is_quotation(fact: Hit) -> bool:
-    """Whether a fact is a sentence of a message in its own words."""
-    return fact.text.startswith(f'{fact.speaker}: "')
-
-
 class ItemFactory:
     """Makes items, counting with one counter. Text around items is counted once."""
 

@@ -14,7 +14,7 @@ from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates
 from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import Filters, ItemText
 from memstore._sync.store.database import Transaction
-from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates, is_quotation
+from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
     LONGEST_PIECE,
@@ -174,13 +174,13 @@ def _recall(
         [] if asks_for_several else [one for one in facts if len(one.sources) == 1 and offered.issuperset(one.sources)]
     )
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
-    left_out += [_decision(fact, Reason.DUPLICATE) for fact in quoted]
+    left_out += [_decision(fact, Reason.DUPLICATE) for fact in told]
     left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
     if asks_for_several:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         standing=history.standing,
-        facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
+        facts=[fact for fact in facts if fact not in (*told, *unimportant)],
         hits=hits,
         find_antecedent=antecedents.find,
         asks_for_several=asks_for_several,
