@@ -179,12 +179,10 @@ async def _recall(
     hits = [hit for hit in hits if hit not in empty_hits]
     left_out += [_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits]
 
-    # And a fact that is a message in its own words, beside the message. Where several things are asked for, it stands
-    # in place of a message that does not fit.
+    # And a fact of a single message, beside the message. Where several things are asked for, it stands in place of a
+    # message that does not fit.
     offered = {hit.id for hit in hits}
-    quoted = (
-        [] if asks_for_several else [one for one in facts if len(one.sources) == 1 and offered.issuperset(one.sources)]
-    )
+    told = [] if asks_for_several else [fact for fact in facts if len(fact.sources) == 1 and offered >= {*fact.sources}]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     left_out += [_decision(fact, Reason.DUPLICATE) for fact in told]
     left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
