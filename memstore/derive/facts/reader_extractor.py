@@ -51,8 +51,7 @@ TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of words that fill a slot.
 LEAST, LEAST_OF_FRIENDS, SUPPORTED = 0.4, 0.35, 0.25
 MOST_JOINED = 40  # words of a quotation
-LEAST_QUOTED = 4  # words of a quotation, fewer where they are whole sentences
-MOST_ADDED = 6  # words that a quotation may have beside twice those of its note
+LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
 WORTH = (
     "constraint",
     "instruction",
@@ -169,8 +168,9 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
         first = next(place for place, (_, stop) in enumerate(spans) if note.start < stop)
         last = next(place for place, (_, stop) in enumerate(spans) if note.stop <= stop)
         begins = [spans[max(0, first - 1)][0], spans[first][0]] if note.leans else [spans[first][0]]
-        ends = [(begin, spans[last][1]) for begin in begins]
-        start, stop = next((each for each in ends if _is_quotable(note, text, *each)), (note.start, note.stop))
+        whole_spans = [(begin, spans[last][1]) for begin in begins]
+        short = [span for span in whole_spans if len(text[slice(*span)].split()) <= MOST_JOINED]
+        start, stop = short[0] if short else (note.start, note.stop)
         before = whole[-1] if whole else None
         if before and not text[before.stop : start].strip() and len(text[before.start : stop].split()) <= MOST_JOINED:
             main = min(before, note, key=lambda each: WORTH.index(each.type))
@@ -183,11 +183,6 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
         elif before.stop < note.stop:
             whole.append(replace(note, sentence=None))
     return whole
-
-
-def _is_quotable(note: Note, text: str, start: int, stop: int) -> bool:
-    words = len(text[start:stop].split())
-    return words <= MOST_JOINED and words <= MOST_ADDED + 2 * len(text[note.start : note.stop].split())
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
