@@ -96,7 +96,7 @@ class Problem(HTTPException):
 
 
 def body_too_large() -> Problem:
-    """Return the 413 for a body that says itself that it is too long: nothing of it is read."""
+    """Return the 413 for a body that is too large: the rest of it is not read."""
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     return Problem(status, *FRAMEWORK_ERRORS[status], headers={"Connection": "close"})
 
