@@ -35,8 +35,8 @@ def refuse_body(max_bytes: int) -> Response:
     """Return the answer to a body that is too large: an error of JSON-RPC."""
     message = f"The request has more than {max_bytes:,} bytes, and was not read: send it in parts."
     error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=message))
-    status, headers = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"Connection": "close"}
-    return Response(error.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
+    body, status = error.model_dump_json(by_alias=True, exclude_unset=True), HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Response(body, status, media_type="application/json")
 
 
 @asynccontextmanager

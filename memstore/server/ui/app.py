@@ -139,9 +139,7 @@ class _Views:
         assert isinstance(problem, HTTPException)
         ui = UIRequest(request, self._store, None, writes=False)
         title = HTTPStatus(problem.status_code).phrase
-        is_long = problem.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        detail = "This form is too long." if is_long else "There is no such page."
-        detail = problem.detail if isinstance(problem, Problem) else detail
+        detail = problem.detail if isinstance(problem, Problem) else "There is no such page."
         response = ui.page("error.html", status=problem.status_code, title=title, detail=detail)
         response.headers.update(problem.headers or {})
         return response
