@@ -181,6 +181,8 @@ def migrate(
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)
+    if moved.refused:
+        echo_hint(f"{to} refuses these, which are found by words alone: {', '.join(moved.refused)}")
     if own != to:
         echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 

@@ -104,8 +104,9 @@ class AsyncEmbeddings:
         The old vectors serve until a user has all of the new ones; then one transaction switches the user. Open stores
         go on as they are; the setting `embedder` says what new users get. To move back is to migrate to the former
         embedder: only what came since is embedded, until `clean` removes the rest. Chunks that were derived without an
-        embedder get their vectors too. Raises `ProviderMissing` and the
-        like before anything is done, if the embedder cannot be had.
+        embedder get their vectors too. A text that the embedder refuses gets none: it is found by words alone, and
+        the report names it. Raises `ProviderMissing` and the like before anything is done, if the embedder cannot be
+        had.
         """
         from memstore.derive.embedding_migration import migrate
 

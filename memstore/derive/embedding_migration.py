@@ -7,8 +7,9 @@ the old vectors until one transaction makes the new ones active.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from memstore._compat import to_thread
@@ -20,12 +21,32 @@ from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id, speaker_prefixed
 from memstore.store.database import Database, Transaction
+from memstore.store.documents import MissingVector
 from memstore.store.embedding_models import ChunkWithoutVector
 from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # chunks or documents: at most so many are lost when this is killed
 
 Progress = Callable[[int, int], None]  # chunks done, chunks in all
+RefusedTexts: TypeAlias = dict[tuple[UUID, str], MissingVector]  # of documents, by their ids and paths
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The vectors made so far, and the texts that the embedder refuses."""
+
+    progress: Progress
+    user: str = ""
+    total: int = 0
+    vectors: int = 0
+    refused: dict[str, None] = field(default_factory=dict)
+
+    def add(self, vectors: int, refused: Iterable[str]) -> None:
+        """Count what a batch made."""
+        self.vectors += vectors
+        self.refused.update(dict.fromkeys(f"{item} of {self.user}" for item in refused))
+        done = self.vectors + len(self.refused)
+        self.progress(done, max(done, self.total))
 
 
 async def migrate(
@@ -34,35 +55,31 @@ async def migrate(
     """Make an embedder active for every user; return how many were moved, and the vectors made.
 
     Users for whom it is get the vectors that they lack, as of chunks that were derived without an embedder. Users who
-    come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third embedder
-    is not done.
+    come meanwhile are moved too. Texts that the embedder refuses get none, and are reported. Raises `Conflict` if
+    another process migrates, or if a migration to a third embedder is not done.
     """
     model = Model(model_id(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
-    counts: Counter[str] = Counter()
-
-    def advance(vectors: int) -> None:
-        counts["done"] += vectors
-        progress(counts["done"], max(counts["done"], counts["total"]))
-
+    counts, moved = _Counts(progress), dict[UUID, int]()
     async with embedding_models.advisory_lock(database):
-        while missing := await _begin(database, model):
-            counts.update(users=len(missing), total=sum(missing.values()))
-            for user in missing:
-                await _move(database, by_target, user, model, advance)
-    return MigrationReport(counts["users"], counts["done"])
+        while missing := await _begin(database, model, moved):
+            counts.total += sum(missing.values())
+            for user, counts.user in missing:
+                moved[user] = await _move(database, by_target, user, model, counts)
+    return MigrationReport(len(moved), counts.vectors, tuple(counts.refused))
 
 
-async def _begin(database: Database, model: Model) -> dict[UUID, int]:
+async def _begin(database: Database, model: Model, moved: Mapping[UUID, int]) -> dict[tuple[UUID, str], int]:
     """Let vectors of a model be made for all whom it does not serve; return how many vectors each of them lacks.
 
     For all before the first: so stores that are set to the new embedder already are served by the old one until then.
+    Of users who were `moved`, only chunks after that number count: those up to it that have no vector were refused.
     """
     missing = {}
-    async for user, _ in messages.everybody(database):
+    async for user, name in messages.everybody(database):
         async with database.user_transaction(user) as tx:
-            if await embedding_models.begin(tx, model):
-                missing[user] = await _count_missing(tx, model.id)
+            if await embedding_models.begin(tx, model, after=moved.get(user, 0)):
+                missing[user, name] = await _count_missing(tx, model.id)
     return missing
 
 
@@ -72,12 +89,12 @@ async def _count_missing(tx: Transaction, model: UUID) -> int:
     return chunks + await documents.count_lacking(tx, model)
 
 
-async def _move(
-    database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
-) -> None:
+async def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, counts: _Counts) -> int:
+    """Make the vectors that a user lacks, and switch; return the number of the last chunk."""
+    after, refused = 0, RefusedTexts()
     while True:
-        await _fill_chunks(database, dependencies, user, model.id, advance)
-        await _fill_documents(database, dependencies, user, model.id, advance)
+        after = await _fill_chunks(database, dependencies, user, model.id, counts, after)
+        await _fill_documents(database, dependencies, user, model.id, counts, refused)
         async with database.user_transaction(user) as tx:
             reach = await postings.reach(tx)
         # The index is made before it is used, and after it was filled: 60 times quicker.
@@ -85,15 +102,16 @@ async def _move(
             await vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
         async with database.user_transaction(user) as tx:
             await chunks.lock_user(tx)
-            bare = await embedding_models.chunks_without_vector(tx, model.id, limit=BATCH)
-            texts = await documents.lacking_texts(tx, model.id, limit=BATCH)
+            bare = await embedding_models.chunks_without_vector(tx, model.id, limit=BATCH, after=after)
+            texts = await _missing_texts(tx, model.id, refused)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = await chunks.add_vectors(tx, await to_thread(_embed_chunks, dependencies, bare), model.id)
-            vectors = await to_thread(_embed_documents, dependencies, texts)
-            advance(made + await documents.add_vectors(tx, vectors, model.id))
+            made, without = await to_thread(_embed_chunks, dependencies, bare)
+            counts.add(await chunks.add_vectors(tx, made, model.id), without)
+            vectors = await to_thread(_embed_documents, dependencies, texts, refused)
+            counts.add(await documents.add_vectors(tx, vectors, model.id), (f"documents {id}" for id, _ in refused))
             await embedding_models.switch(tx, model)
-        return
+        return bare[-1].number if bare else after
 
 
 async def clean(database: Database) -> MigrationReport:
@@ -149,38 +167,48 @@ async def status(database: Database) -> list[EmbeddingStatus]:
 
 
 async def _fill_chunks(
-    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
-) -> None:
-    """Embed chunks that lack a vector of the model. No transaction is open while the embedder works."""
-    after = 0
+    database: Database, dependencies: Dependencies, user: UUID, model: UUID, counts: _Counts, after: int
+) -> int:
+    """Embed chunks after a number that lack a vector of the model; return the number of the last one.
+
+    No transaction is open while the embedder works.
+    """
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
             [erasure_version] = tx.first
             batch = await embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
-        vectors = await to_thread(_embed_chunks, dependencies, batch)
+        vectors, refused = await to_thread(_embed_chunks, dependencies, batch)
         try:
             async with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
                 await embedding_models.add_missing(tx, vectors, model)
-        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
-            after = 0
+        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: read the others again
             continue
-        progress(len(batch))
+        counts.add(len(vectors), refused)
+        after = batch[-1].number if batch else after
         if len(batch) < BATCH:  # what comes meanwhile could be embedded for as long as somebody talks
-            return
-        after = batch[-1].number
+            return after
 
 
-def _embed_chunks(dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]) -> list[tuple[ChunkKey, Vectors]]:
+def _embed_chunks(
+    dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
+) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
+    """Return the vectors of chunks, and the items of those that are refused."""
     texts = [
         speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
         for chunk in chunks
     ]
-    vectors = zip(chunks, dependencies.embed(texts), strict=True)
-    return [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
+    vectors = [*zip(chunks, dependencies.embed(texts), strict=True)]
+    made = [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
+    return made, [f"{chunk.tier} {chunk.item_id}" for chunk, vector in vectors if vector is None]
 
 
 async def _fill_documents(
-    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
+    database: Database,
+    dependencies: Dependencies,
+    user: UUID,
+    model: UUID,
+    counts: _Counts,
+    refused: RefusedTexts,
 ) -> None:
     """Embed texts of a user's documents that lack a vector.
 
@@ -189,21 +217,26 @@ async def _fill_documents(
     """
     while True:
         async with database.user_transaction(user) as tx:
-            batch = await documents.lacking_texts(tx, model, limit=BATCH)
+            batch = await _missing_texts(tx, model, refused)
         if not batch:
             return
-        vectors = await to_thread(_embed_documents, dependencies, batch)
+        vectors = await to_thread(_embed_documents, dependencies, batch, refused)
         async with database.user_transaction(user) as tx:
             await chunks.lock_user(tx)
             made = await documents.add_vectors(tx, vectors, model)
-        progress(made)
-        if not made:  # the embedder refuses what is left
-            return
+        counts.add(made, (f"documents {id}" for id, _ in refused))
+
+
+async def _missing_texts(tx: Transaction, model: UUID, refused: RefusedTexts) -> list[MissingVector]:
+    texts = await documents.lacking_texts(tx, model, limit=BATCH + len(refused))
+    return [text for text in texts if refused.get((text.id, text.path)) != text][:BATCH]
 
 
 def _embed_documents(
-    dependencies: Dependencies, lacking: Sequence[documents.MissingVector]
-) -> list[tuple[documents.MissingVector, Vectors]]:
+    dependencies: Dependencies, lacking: Sequence[MissingVector], refused: RefusedTexts
+) -> list[tuple[MissingVector, Vectors]]:
+    """Return the vectors of texts; add those that the embedder refuses to `refused`."""
     texts = [document_text(text.value or {}) if text.text is None else text.text for text in lacking]
-    vectors = zip(lacking, dependencies.embed(texts), strict=True)
+    vectors = [*zip(lacking, dependencies.embed(texts), strict=True)]
+    refused.update({(text.id, text.path): text for text, vector in vectors if vector is None})
     return [(text, vector) for text, vector in vectors if vector is not None]

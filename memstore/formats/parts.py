@@ -214,7 +214,10 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
 
 
 def map_texts(message: Json, change: Callable[[str], str]) -> Json:
-    """Return a message with its texts, and its name, changed; a message of which nothing changes as it is."""
+    """Return a message with its texts, and its name, changed; a message of which nothing changes as it is.
+
+    A name of which nothing stays is left out.
+    """
     content, changed = message.get("content"), dict[str, Any]()
     if isinstance(content, str):
         changed["content"] = change(content)
@@ -227,7 +230,9 @@ def map_texts(message: Json, change: Callable[[str], str]) -> Json:
         ]
     if message.get("name"):
         changed["name"] = change(message["name"])
-    return message | changed if any(message[key] != value for key, value in changed.items()) else message
+    if all(message[key] == value for key, value in changed.items()):
+        return message
+    return {key: value for key, value in (message | changed).items() if key != "name" or value}
 
 
 def _section_parts(kind: PartKind, sections: Iterable[CustomSection]) -> list[PromptPart]:

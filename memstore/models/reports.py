@@ -258,10 +258,14 @@ class EmbeddingStatus:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Users whose embedding model changed, and vectors that were made or removed for it."""
+    """Users whose embedding model changed, and vectors that were made or removed for it.
+
+    `refused` names the items whose text the embedder refuses. They have no vector, so they are found by words alone.
+    """
 
     users: int
     vectors: int
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,6 +118,7 @@ _TO = re.compile(
     re.IGNORECASE,
 )
 _AND = re.compile(r"\s*年?\s*(?:,|and|or|und|oder|et|ou|y|o|e|和|与|或|、)\s*(?:in|im|en)?\s*", re.IGNORECASE)
+_BOTH = re.compile(r"[\s年]*[,，]?\s*(?:and|but|und|aber|et|mais|y|e|pero|但?和?|与)?\s*", re.IGNORECASE)
 _UNIT = re.compile(r"\s*[年月日년월일]*")
 # "The week before 8 May" is spoken of around that day.
 _NEAR = re.compile(
@@ -141,11 +142,15 @@ def _behind_date() -> re.Pattern[str]:
 
 
 class _Said(NamedTuple):
-    """A date as it stands in a text, and where."""
+    """A date in a text, how the time that is asked about lies to it, and where the words of both begin and end.
+
+    The relation is "" for a time in the date; with "not " before it, it is the contrary.
+    """
 
     date: NamedDate
     start: int
     stop: int
+    relation: str = ""
 
 
 def asked_time(text: str) -> AskedTime:
@@ -156,15 +161,15 @@ def asked_time(text: str) -> AskedTime:
     """
     inside: list[Time] = []
     outside: list[Time] = []
-    said = [*_dates(text)]
-    ends = [one.stop for one in said]
-    gaps = [text[left : one.start] for left, one in zip([0, *ends], said, strict=False)]
+    dates = [*_dates(text)]
+    gaps = [text[left : one.start] for left, one in zip([0, *(one.stop for one in dates)], dates, strict=False)]
+    said = [_related(text, one, *near) for one, *near in zip(dates, gaps, [*gaps[1:], ""], strict=False)]
     relation, is_range_end = "", False
     for number, one in enumerate(said):
         if is_range_end:
             is_range_end = False
             continue
-        before, relation = relation, _relation(text, one, gaps[number])
+        before, relation = relation, one.relation
         if not relation and number and before == "not" and _AND.fullmatch(gaps[number]):
             relation = "not"
         negated, _, relation = relation.rpartition(" ")
@@ -173,7 +178,9 @@ def asked_time(text: str) -> AskedTime:
             _TO.fullmatch(_UNIT.sub("", gaps[number + 1], count=1))
             or (relation == "between" and _AND.fullmatch(gaps[number + 1]))
         ):
-            times: list[Time] = [*_range(one.date, other.date)]
+            times = [*_range(one.date, other.date, after=relation == "after")]
+            is_range_end = True
+        elif other and _BOTH.fullmatch(text[one.stop : other.start]) and (times := [*_overlap(one, other)]):
             is_range_end = True
         else:
             times = [*_lying(one.date, relation)]
@@ -182,24 +189,27 @@ def asked_time(text: str) -> AskedTime:
     return AskedTime(inside, outside)
 
 
-def _relation(text: str, one: _Said, gap: str) -> str:
-    """Return how the time that is asked about lies to a date, "" for in it; with "not " before it for the contrary."""
-    found = _behind_date().match(text, one.stop)
-    if found is not None and found.lastgroup is not None:
-        return found.lastgroup
+def _related(text: str, one: _Said, gap: str, next_gap: str) -> _Said:
+    """Return a date with its relation: its words stand in the gap before the date, or in the next one."""
+    found, following = _behind_date().match(text, one.stop), _before_date().search(next_gap)
+    is_of_next = found and following and one.stop + following.start() < found.end()  # "2020 and before 2023"
+    if found is not None and found.lastgroup is not None and not is_of_next:
+        return one._replace(relation=found.lastgroup, stop=found.end())
     found = _before_date().search(gap)
     if found is None:
-        return ""
+        return one
     kind = next(name for name in _BEFORE_DATE if found[name])
     if one.date.month and _NEAR.search(gap[: found.start()]):
-        return ""
+        return one
     if re.search(r"\bthe\s*$", gap, re.IGNORECASE) and one.date.month is None:
-        return ""  # "after the 2024 election"
+        return one  # "after the 2024 election"
     if found["negated"]:
-        return f"not {kind}" if kind == "between" else _FLIPPED[kind]
-    if found["end"] and kind == "before":
-        return "through"
-    return "since" if found["start"] and kind == "after" else kind
+        kind = f"not {kind}" if kind == "between" else _FLIPPED[kind]
+    elif found["end"] and kind == "before":
+        kind = "through"
+    elif found["start"] and kind == "after":
+        kind = "since"
+    return one._replace(relation=kind, start=one.start - len(gap) + found.start())
 
 
 def _lying(said: NamedDate, relation: str) -> Iterator[Time]:
@@ -214,16 +224,27 @@ def _lying(said: NamedDate, relation: str) -> Iterator[Time]:
         yield Period(None, _first(said) if relation == "before" else _after(said))
 
 
-def _range(first: NamedDate, last: NamedDate) -> Iterator[Time]:
+def _overlap(one: _Said, other: _Said) -> Iterator[Time]:
+    """Yield the times after one date and before the other, as of "after 2020 and before 2023"."""
+    first, last = (one, other) if one.relation in ("after", "since") else (other, one)
+    if first.relation in ("after", "since") and last.relation in ("before", "through"):
+        yield from _range(first.date, last.date, after=first.relation == "after", before=last.relation == "before")
+
+
+def _range(first: NamedDate, last: NamedDate, *, after: bool = False, before: bool = False) -> Iterator[Time]:
+    """Yield the times from one date to another: with `after` and `before` without these themselves."""
     if last.year is None and first.year is not None:
-        last = last._replace(year=first.year + (last[1:2] < first[1:2]))
+        last = last._replace(year=first.year + ((last.month or 12) < (first.month or 12)))
     if first.year is None and last.year is not None:
-        first = first._replace(year=last.year - ((first.month or 0) > (last.month or 12)))
+        first = first._replace(year=last.year - ((first.month or 0) > (last.month or (0 if before else 12))))
     if first.year is not None:
-        yield Period(_first(first), _after(last))
+        start, stop = _after(first) if after else _first(first), _first(last) if before else _after(last)
+        if start < stop:
+            yield Period(start, stop)
     elif first.month and last.month:
         count = (last.month - first.month) % 12 + 1
-        yield from (NamedDate(month=(first.month - 1 + step) % 12 + 1) for step in range(count))
+        steps = range(after and not first.day, count - (before and not last.day))
+        yield from (NamedDate(month=(first.month - 1 + step) % 12 + 1) for step in steps)
 
 
 def _first(said: NamedDate) -> date:

@@ -117,10 +117,11 @@ async def _renew(tx: Transaction, model: UUID) -> None:
     await tx.run(SQL["touch"])
 
 
-async def begin(tx: Transaction, target: Model) -> bool:
+async def begin(tx: Transaction, target: Model, *, after: int = 0) -> bool:
     """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
-    If the target is active already, a migration away from it is given up, and chunks without a vector get theirs.
+    If the target is active already, a migration away from it is given up, and chunks after a number
+    that have no vector get theirs.
     Raises `Conflict` if vectors of a third one are in the making.
     """
     has_chunks, known = await lock_and_read(tx)
@@ -128,7 +129,7 @@ async def begin(tx: Transaction, target: Model) -> bool:
     if there is not None and there.id == target.id:
         for one in begun:
             await _change(tx, one, RETIRED)
-        return bool(await chunks_without_vector(tx, target.id, limit=1))
+        return bool(await chunks_without_vector(tx, target.id, limit=1, after=after))
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "

@@ -141,7 +141,7 @@ async def conversations(
 
 
 async def add(tx: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; raise watermarks, notify listeners, and commit."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, and commit."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}

@@ -64,7 +64,7 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     chunks = store.stats()["chunks"]
     at = ("-d", url)
     moved = cli("embeddings", "migrate", "--to", NEW, "--json", *at, embedder=OLD)
-    assert (moved.code, moved.json) == (0, {"users": 2, "vectors": chunks})
+    assert (moved.code, moved.json) == (0, {"users": 2, "vectors": chunks, "refused": []})
     told = cli("embeddings", "migrate", "--to", NEW, *at, embedder=OLD)
     assert (told.code, told.out) == (0, f"0 users are found by {NEW} now; 0 vectors made\n")
     assert f"set MEMSTORE_EMBEDDER={NEW}" in told.err
@@ -74,8 +74,12 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     assert cli("embeddings", "status", *at).out.splitlines()[0].split("\t") == [
         NEW, "256", "serving", "2", str(chunks), str(chunks), "0",
     ]  # fmt: skip
-    assert cli("embeddings", "migrate", "--to", OLD, "--json", *at, embedder=OLD).json == {"users": 2, "vectors": 0}
-    assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": chunks}
+    assert cli("embeddings", "migrate", "--to", OLD, "--json", *at, embedder=OLD).json == {
+        "users": 2,
+        "vectors": 0,
+        "refused": [],
+    }
+    assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": chunks, "refused": []}
     assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, chunks)}
 
 

@@ -186,6 +186,16 @@ async def test_what_no_name_may_be_is_refused(client: httpx.AsyncClient, part: s
     assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
 
 
+async def test_a_parameter_that_is_a_list_may_be_repeated(client: httpx.AsyncClient) -> None:
+    talk = path("alice", "conversations", "talk", "messages")
+    roles = ("system", "user", "assistant", "tool")
+    await ok(client, "POST", talk, {"messages": [{"role": role, "content": "Hello."} for role in roles]})
+    page = await ok(client, "GET", talk, params={"role": ["user", "assistant"]})
+    assert [message["role"] for message in page["items"]] == ["user", "assistant"]
+    twice = await client.get(talk, params={"role": ["user", "tool"], "limit": [1, 2]})
+    assert [error["where"] for error in twice.json()["errors"]] == ["query.limit"]
+
+
 async def pages(client: httpx.AsyncClient, where: str, limit: int) -> AsyncIterator[list[Any]]:
     params: dict[str, Any] = {"limit": limit}
     while params:

@@ -223,6 +223,7 @@ async def test_without_a_token_nothing_of_a_body_is_read(store: AsyncMemoryStore
         for place in (path("alice", "recall"), "/v1/derive", "/mcp/alice"):
             answer = await client.post(place, content=body(), headers={"Content-Type": "application/json"})
             await refused(answer, 401, "no-token")
+            await refused(await client.post(place, content=b" " * 17_000_000), 401, "no-token")
         assert (await client.get("/metrics")).status_code == 401
     assert read <= 3, "the first piece at most"
 
@@ -233,8 +234,12 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
     settings = HASHING | {"server_body_bytes": 1000}
     talk = path("alice", "conversations", "c", "messages")
 
+    read = 0
+
     async def endless() -> AsyncIterator[bytes]:
+        nonlocal read
         for _ in range(100):
+            read += 100
             yield b" " * 100
 
     async with await AsyncMemoryStore.open(url, settings=settings) as store, asking(store) as client:
@@ -244,6 +249,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
         assert not caplog.records
         headers = {"Content-Type": "application/json"}
         await refused(await client.post(talk, content=endless(), headers=headers), 413, "body-too-large")
+    assert read <= 1200, "one piece more at most"
 
 
 async def test_what_takes_too_long_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 
 import memstore
 from memstore.client.store import AsyncMemoryStore
-from memstore.server.http.app import create_app
+from memstore.server.http.app import create_app, load_mcp
 from memstore.settings import Settings
 from tests import documented
 from tests.command_line import Run
@@ -42,6 +43,20 @@ async def test_a_stop_lets_a_request_finish(store: AsyncMemoryStore, monkeypatch
         assert (await under_way).json()["messages"] == 7
         with pytest.raises(httpx.TransportError):
             await client.get("/healthz")
+
+
+async def test_who_sends_too_much_is_told_so(store: AsyncMemoryStore) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(400):
+            yield b" " * 100_000
+
+    places = {path("alice", "recall"): "server_body_bytes", "/mcp/alice": "send it in parts", "/ui/sign-in": "64 KiB"}
+    headers = {"Content-Type": "application/json"}
+    async with serving(store, mcp=load_mcp(store)) as (client, _):
+        for place, advice in places.items():
+            for content in (b" " * 40_000_000, pieces()):
+                answer = await client.post(place, content=content, headers=headers)
+                assert (answer.status_code, advice in answer.text) == (413, True), answer.text
 
 
 def test_the_how_to_page_calls_it_with_curl_and_with_python(url: str, tmp_path: Path) -> None:

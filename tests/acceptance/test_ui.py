@@ -229,6 +229,19 @@ async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -
         assert (await read(client, url_to("users", name))).text.count("Nothing is remembered") == 1
 
 
+async def test_a_user_without_messages_is_shown(store: AsyncMemoryStore) -> None:
+    await store.user("fact").add_fact("I live in Porto.", type="identity")
+    await store.user("quarantined").add_fact("I live in Porto.", type="identity", quarantined=True)
+    talk = store.user("receipt").conversation("empty")
+    await talk.update(title="Empty")
+    await talk.context("Where do I live?", budget=200)
+    async with looking(store) as client:
+        for name in ("fact", "quarantined", "receipt"):
+            page = await read(client, url_to("users", name))
+            assert "Nothing is remembered" not in page.text, name
+            assert ("Latest contexts" if name == "receipt" else "Latest facts") in page.text
+
+
 async def signed_in(client: httpx.AsyncClient, secret: str, further: str = "/ui/") -> httpx.Response:
     page = await read(client, url_to("sign-in") + f"?next={further}")
     return await sent(client, page, "/sign-in", token=secret)

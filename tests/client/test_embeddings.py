@@ -13,7 +13,7 @@ import memstore
 from memstore import Conflict, EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
-from memstore.models import Hit
+from memstore.models import Hit, MigrationReport
 from memstore.providers import Vectors
 from memstore.store import chunks, vector_indexes
 from memstore.testing import HashingEmbedder
@@ -253,6 +253,36 @@ async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, u
         assert list(await states(old)) == [OLD]
         other.execute("select pg_advisory_unlock_all()")
     assert (await old.embeddings.migrate(NEW)).users == 1
+
+
+async def test_texts_that_the_new_embedder_refuses_are_reported_and_hold_up_no_other(
+    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding_migration, "BATCH", 2)
+    await talked(old)
+    for key in "abcd":
+        await old.user("alice").documents().put(("notes",), key, {"text": f"The fence is {key}."})
+    new = embedder(old, NEW)
+    embed = new.embed_documents
+
+    def picky(texts: Sequence[str]) -> Vectors:
+        if any("fence" in text for text in texts):
+            raise ValueError("no")
+        return embed(texts)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(new, "embed_documents", picky)
+        moved = await old.embeddings.migrate(NEW)
+        said = [one for one in await old.user("alice").conversation("c").messages() if "fence" in one.text]
+        derived = {one for one in moved.refused if not one.startswith("documents")}
+        assert {f"messages {message.id} of alice" for message in said} < derived
+        assert len(moved.refused) == len(derived) + 4
+        assert await states(old) == {NEW: ("serving", 1, len(derived)), OLD: ("retired", 1, 0)}
+        hits = await old.user("alice").recall("Which colour has the fence?")
+        assert "fence" in hits[0].text, "by its words"
+        again = await old.embeddings.migrate(NEW)
+        assert (again.users, again.vectors, set(again.refused)) == (1, 0, derived)
+    assert await old.embeddings.migrate(NEW) == MigrationReport(1, len(derived))
 
 
 # -- back

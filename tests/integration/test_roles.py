@@ -7,10 +7,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from mcp import Client
 from psycopg.errors import InsufficientPrivilege
 
 import memstore
 from memstore.errors import DatabaseError, InvalidInput
+from memstore.server.mcp.server import MemoryServer
 from memstore.store import migrations, roles
 from memstore.store.roles import RoleGrant
 from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, owners, say
@@ -89,6 +91,28 @@ def test_the_reader_recalls_and_stores_nothing(granted: Callable[[str], str], fi
                 call()
     with psycopg.connect(filled) as superuser:
         assert counts(superuser) == before
+
+
+async def test_tools_that_read_need_no_more_than_the_reader(granted: Callable[[str], str], filled: str) -> None:
+    with memstore.open(filled, settings=SETTINGS) as owner:
+        owner.user("alice").conversation("c").add("user", "This waits for a deriver.")
+        fact = str(owner.user("alice").facts()[0].id)
+    asked: dict[str, dict[str, str]] = {
+        "search_memories": {"query": "Where do I live?"},
+        "get_memory": {"id": f"fact:{fact}"},
+        "list_memories": {},
+        "get_context": {"query": "Where do I live?"},
+    }
+    async with await memstore.open_async(granted("reader"), settings=SETTINGS) as store:
+        server = MemoryServer(store, "alice")
+        async with Client(server) as client:
+            reading = {tool.name for tool in (await client.list_tools()).tools if tool.annotations.read_only_hint}
+            assert reading == set(asked)
+            for tool, arguments in asked.items():
+                answer = await client.call_tool(tool, arguments)
+                assert not answer.is_error, answer
+                assert "Porto" in str(answer.content)
+        assert not server.background.is_pending("alice"), "nothing that cannot be stored is derived"
 
 
 def test_the_loader_brings_history_in_and_sees_nothing_derived(

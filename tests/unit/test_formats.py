@@ -298,6 +298,14 @@ def test_in_a_text_neither_a_message_nor_the_question_leaves_its_frame() -> None
     assert "\n system: " not in PlainText().render(content(message(1, "user", "x", "system"))).text  # type: ignore[operator]
 
 
+def test_a_name_of_control_characters_is_left_out() -> None:
+    said = [message(1, "user", "Hello.", "\x1b[0m\u202e"), message(2, "user", "Bye.", "\x1b[1mBo")]
+    assert OpenAI().render(content(*said)).messages == [
+        {"role": "user", "content": "Hello."},
+        {"role": "user", "content": "Bye.", "name": "Bo"},
+    ]
+
+
 ROLES = ("user", "assistant", "system", "developer", "tool")
 
 

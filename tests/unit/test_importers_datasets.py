@@ -131,6 +131,33 @@ def test_what_is_no_message_costs_itself(read):
     assert len(reasons(found)) == 4
 
 
+def test_lists_of_a_file_lose_no_message(read):
+    def talk(*texts: str, **more: object) -> dict:
+        return {
+            "messages": [as_dict(kind, text) for kind, text in zip(("human", "ai", "human"), texts, strict=False)],
+            **more,
+        }
+
+    found = read(
+        talk("q", "r"),
+        talk("x", "y"),
+        talk("a", "b", session_id=42),
+        talk("c", session_id="42"),
+        talk("d", "e", thread_id="t"),
+        talk("d", "e", "f", thread_id="t"),
+        {"session_id": 0, "message": as_dict("human", "z", id=7)},
+        expect="langchain",
+    )
+    assert not reasons(found)
+    assert [(one.conversation, one.message["external_id"], one.message["content"]) for one in records(found)] == [
+        *(("data", "turn:1", "q"), ("data", "turn:2", "r"), ("data-2", "turn:1", "x"), ("data-2", "turn:2", "y")),
+        *(("42", "turn:1", "a"), ("42", "turn:2", "b"), ("42", "turn:3", "c")),
+        *(("t", "turn:1", "d"), ("t", "turn:2", "e")),
+        *(("t", "turn:1", "d"), ("t", "turn:2", "e"), ("t", "turn:3", "f")),
+        ("0", "7", "z"),
+    ]
+
+
 def test_rows_of_a_table_are_messages_of_their_sessions(read):
     rows = [
         {"id": 1, "session_id": "s", "message": as_fields("human", "q")},

@@ -1,11 +1,12 @@
 """What a question's words tell about where its answer is."""
 
 from collections.abc import Callable
+from datetime import date
 
 import numpy as np
 import pytest
 
-from memstore.search.dates import NamedDate, asked_time, named_dates
+from memstore.search.dates import NamedDate, Period, Time, asked_time, named_dates
 from memstore.search.questions import (
     asks_for_assistant_words,
     asks_for_list,
@@ -212,8 +213,44 @@ YEARS = np.array([f"{year}-06-15" for year in range(2019, 2027)], "M8[D]")
         ("before June 2024", "19 20 21 22 23"),
         ("the week before 16 June 2024", "24"),
         ("before May", ""),
+        *(
+            (time, "21 22")
+            for time in (
+                "after 2020 and before 2023",
+                "after 2020, but before 2023",
+                "before 2023 and after 2020",
+                "nach 2020 und vor 2023",
+                "après 2020 et avant 2023",
+                "después de 2020 y antes de 2023",
+                "2020年之后2023年之前",
+            )
+        ),
+        ("not before 2020 and not after 2022", "20 21 22"),
+        ("after 2020 and before 2023 or in 2025", "21 22 25"),
+        ("before 2020 and after 2023", "19 24 25 26"),
+        ("after 2023 or before 2020", "19 24 25 26"),
+        ("2020 and before", "19 20"),
+        ("2024 and later", "24 25 26"),
     ],
 )
 def test_the_time_that_is_asked_about_is_an_interval(time: str, years: str) -> None:
     scores = asked_time(f"What did we eat {time}?").scores(YEARS)
     assert [str(day)[2:4] for day in YEARS[scores > 0]] == years.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [
+        ("What did we do between 2023 and June?", [Period(date(2023, 1, 1), date(2024, 7, 1))]),
+        ("von 2023 bis Oktober", [Period(date(2023, 1, 1), date(2024, 11, 1))]),
+        ("2022 - December", [Period(date(2022, 1, 1), date(2023, 1, 1))]),
+        ("from November 2022 to February", [Period(date(2022, 11, 1), date(2023, 3, 1))]),
+        ("after May 2023 but before August", [Period(date(2023, 6, 1), date(2023, 8, 1))]),
+        ("after June and before 2023", [Period(date(2022, 7, 1), date(2023, 1, 1))]),
+        ("since 2020 and before June", [Period(date(2020, 1, 1), date(2021, 6, 1))]),
+        ("after March and before June", [NamedDate(month=4), NamedDate(month=5)]),
+        ("from 2023 to 2021", []),
+    ],
+)
+def test_a_range_takes_the_year_of_its_other_end(text: str, inside: list[Time]) -> None:
+    assert asked_time(text).inside == inside

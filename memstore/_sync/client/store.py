@@ -140,6 +140,11 @@ class MemoryStore:
         return "owner" if role is None else role.removeprefix("memstore_")
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether nothing can be stored: the role only reads, or the server is a standby."""
+        return not self._database.capabilities.writes
+
+    @property
     def counter(self) -> TokenCounter:
         """The settings' token counter."""
         return self._runtime.counter

@@ -8,14 +8,16 @@ the old vectors until one transaction makes the new ones active.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 from uuid import UUID
 
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id, speaker_prefixed
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.documents import MissingVector
 from memstore._sync.store.embedding_models import ChunkWithoutVector
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
@@ -26,41 +28,56 @@ from memstore.store.errors import ConcurrentUpdate
 BATCH = 256  # chunks or documents: at most so many are lost when this is killed
 
 Progress = Callable[[int, int], None]  # chunks done, chunks in all
+RefusedTexts: TypeAlias = dict[tuple[UUID, str], MissingVector]  # of documents, by their ids and paths
+
+
+@dataclass(slots=True)
+class _Counts:
+    """The vectors made so far, and the texts that the embedder refuses."""
+
+    progress: Progress
+    user: str = ""
+    total: int = 0
+    vectors: int = 0
+    refused: dict[str, None] = field(default_factory=dict)
+
+    def add(self, vectors: int, refused: Iterable[str]) -> None:
+        """Count what a batch made."""
+        self.vectors += vectors
+        self.refused.update(dict.fromkeys(f"{item} of {self.user}" for item in refused))
+        done = self.vectors + len(self.refused)
+        self.progress(done, max(done, self.total))
 
 
 def migrate(database: Database, dependencies: Dependencies, target: Embedder, progress: Progress) -> MigrationReport:
     """Make an embedder active for every user; return how many were moved, and the vectors made.
 
     Users for whom it is get the vectors that they lack, as of chunks that were derived without an embedder. Users who
-    come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third embedder
-    is not done.
+    come meanwhile are moved too. Texts that the embedder refuses get none, and are reported. Raises `Conflict` if
+    another process migrates, or if a migration to a third embedder is not done.
     """
     model = Model(model_id(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
-    counts: Counter[str] = Counter()
-
-    def advance(vectors: int) -> None:
-        counts["done"] += vectors
-        progress(counts["done"], max(counts["done"], counts["total"]))
-
+    counts, moved = _Counts(progress), dict[UUID, int]()
     with embedding_models.advisory_lock(database):
-        while missing := _begin(database, model):
-            counts.update(users=len(missing), total=sum(missing.values()))
-            for user in missing:
-                _move(database, by_target, user, model, advance)
-    return MigrationReport(counts["users"], counts["done"])
+        while missing := _begin(database, model, moved):
+            counts.total += sum(missing.values())
+            for user, counts.user in missing:
+                moved[user] = _move(database, by_target, user, model, counts)
+    return MigrationReport(len(moved), counts.vectors, tuple(counts.refused))
 
 
-def _begin(database: Database, model: Model) -> dict[UUID, int]:
+def _begin(database: Database, model: Model, moved: Mapping[UUID, int]) -> dict[tuple[UUID, str], int]:
     """Let vectors of a model be made for all whom it does not serve; return how many vectors each of them lacks.
 
     For all before the first: so stores that are set to the new embedder already are served by the old one until then.
+    Of users who were `moved`, only chunks after that number count: those up to it that have no vector were refused.
     """
     missing = {}
-    for user, _ in messages.everybody(database):
+    for user, name in messages.everybody(database):
         with database.user_transaction(user) as tx:
-            if embedding_models.begin(tx, model):
-                missing[user] = _count_missing(tx, model.id)
+            if embedding_models.begin(tx, model, after=moved.get(user, 0)):
+                missing[user, name] = _count_missing(tx, model.id)
     return missing
 
 
@@ -70,12 +87,12 @@ def _count_missing(tx: Transaction, model: UUID) -> int:
     return chunks + documents.count_lacking(tx, model)
 
 
-def _move(
-    database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
-) -> None:
+def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, counts: _Counts) -> int:
+    """Make the vectors that a user lacks, and switch; return the number of the last chunk."""
+    after, refused = 0, RefusedTexts()
     while True:
-        _fill_chunks(database, dependencies, user, model.id, advance)
-        _fill_documents(database, dependencies, user, model.id, advance)
+        after = _fill_chunks(database, dependencies, user, model.id, counts, after)
+        _fill_documents(database, dependencies, user, model.id, counts, refused)
         with database.user_transaction(user) as tx:
             reach = postings.reach(tx)
         # The index is made before it is used, and after it was filled: 60 times quicker.
@@ -83,15 +100,16 @@ def _move(
             vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
         with database.user_transaction(user) as tx:
             chunks.lock_user(tx)
-            bare = embedding_models.chunks_without_vector(tx, model.id, limit=BATCH)
-            texts = documents.lacking_texts(tx, model.id, limit=BATCH)
+            bare = embedding_models.chunks_without_vector(tx, model.id, limit=BATCH, after=after)
+            texts = _missing_texts(tx, model.id, refused)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = chunks.add_vectors(tx, _embed_chunks(dependencies, bare), model.id)
-            vectors = _embed_documents(dependencies, texts)
-            advance(made + documents.add_vectors(tx, vectors, model.id))
+            made, without = _embed_chunks(dependencies, bare)
+            counts.add(chunks.add_vectors(tx, made, model.id), without)
+            vectors = _embed_documents(dependencies, texts, refused)
+            counts.add(documents.add_vectors(tx, vectors, model.id), (f"documents {id}" for id, _ in refused))
             embedding_models.switch(tx, model)
-        return
+        return bare[-1].number if bare else after
 
 
 def clean(database: Database) -> MigrationReport:
@@ -147,38 +165,48 @@ def status(database: Database) -> list[EmbeddingStatus]:
 
 
 def _fill_chunks(
-    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
-) -> None:
-    """Embed chunks that lack a vector of the model. No transaction is open while the embedder works."""
-    after = 0
+    database: Database, dependencies: Dependencies, user: UUID, model: UUID, counts: _Counts, after: int
+) -> int:
+    """Embed chunks after a number that lack a vector of the model; return the number of the last one.
+
+    No transaction is open while the embedder works.
+    """
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
             [erasure_version] = tx.first
             batch = embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
-        vectors = _embed_chunks(dependencies, batch)
+        vectors, refused = _embed_chunks(dependencies, batch)
         try:
             with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
                 embedding_models.add_missing(tx, vectors, model)
-        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
-            after = 0
+        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: read the others again
             continue
-        progress(len(batch))
+        counts.add(len(vectors), refused)
+        after = batch[-1].number if batch else after
         if len(batch) < BATCH:  # what comes meanwhile could be embedded for as long as somebody talks
-            return
-        after = batch[-1].number
+            return after
 
 
-def _embed_chunks(dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]) -> list[tuple[ChunkKey, Vectors]]:
+def _embed_chunks(
+    dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
+) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
+    """Return the vectors of chunks, and the items of those that are refused."""
     texts = [
         speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
         for chunk in chunks
     ]
-    vectors = zip(chunks, dependencies.embed(texts), strict=True)
-    return [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
+    vectors = [*zip(chunks, dependencies.embed(texts), strict=True)]
+    made = [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
+    return made, [f"{chunk.tier} {chunk.item_id}" for chunk, vector in vectors if vector is None]
 
 
 def _fill_documents(
-    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
+    database: Database,
+    dependencies: Dependencies,
+    user: UUID,
+    model: UUID,
+    counts: _Counts,
+    refused: RefusedTexts,
 ) -> None:
     """Embed texts of a user's documents that lack a vector.
 
@@ -187,21 +215,26 @@ def _fill_documents(
     """
     while True:
         with database.user_transaction(user) as tx:
-            batch = documents.lacking_texts(tx, model, limit=BATCH)
+            batch = _missing_texts(tx, model, refused)
         if not batch:
             return
-        vectors = _embed_documents(dependencies, batch)
+        vectors = _embed_documents(dependencies, batch, refused)
         with database.user_transaction(user) as tx:
             chunks.lock_user(tx)
             made = documents.add_vectors(tx, vectors, model)
-        progress(made)
-        if not made:  # the embedder refuses what is left
-            return
+        counts.add(made, (f"documents {id}" for id, _ in refused))
+
+
+def _missing_texts(tx: Transaction, model: UUID, refused: RefusedTexts) -> list[MissingVector]:
+    texts = documents.lacking_texts(tx, model, limit=BATCH + len(refused))
+    return [text for text in texts if refused.get((text.id, text.path)) != text][:BATCH]
 
 
 def _embed_documents(
-    dependencies: Dependencies, lacking: Sequence[documents.MissingVector]
-) -> list[tuple[documents.MissingVector, Vectors]]:
+    dependencies: Dependencies, lacking: Sequence[MissingVector], refused: RefusedTexts
+) -> list[tuple[MissingVector, Vectors]]:
+    """Return the vectors of texts; add those that the embedder refuses to `refused`."""
     texts = [document_text(text.value or {}) if text.text is None else text.text for text in lacking]
-    vectors = zip(lacking, dependencies.embed(texts), strict=True)
+    vectors = [*zip(lacking, dependencies.embed(texts), strict=True)]
+    refused.update({(text.id, text.path): text for text, vector in vectors if vector is None})
     return [(text, vector) for text, vector in vectors if vector is not None]

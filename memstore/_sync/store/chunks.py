@@ -43,7 +43,7 @@ class Model:
 
 
 def model_id(embedder: Embedder | None) -> UUID:
-    """Return the id of an embedder's vectors; None without an embedder."""
+    """Return the id of the vectors by an embedder; an id of its own stands for none."""
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 

@@ -116,10 +116,11 @@ def _renew(tx: Transaction, model: UUID) -> None:
     tx.run(SQL["touch"])
 
 
-def begin(tx: Transaction, target: Model) -> bool:
+def begin(tx: Transaction, target: Model, *, after: int = 0) -> bool:
     """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
-    If the target is active already, a migration away from it is given up, and chunks without a vector get theirs.
+    If the target is active already, a migration away from it is given up, and chunks after a number
+    that have no vector get theirs.
     Raises `Conflict` if vectors of a third one are in the making.
     """
     has_chunks, known = lock_and_read(tx)
@@ -127,7 +128,7 @@ def begin(tx: Transaction, target: Model) -> bool:
     if there is not None and there.id == target.id:
         for one in begun:
             _change(tx, one, RETIRED)
-        return bool(chunks_without_vector(tx, target.id, limit=1))
+        return bool(chunks_without_vector(tx, target.id, limit=1, after=after))
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "

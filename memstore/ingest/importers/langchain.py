@@ -3,21 +3,22 @@
 A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`), what `dumpd` writes (`{"lc": 1, "id":
 […, "HumanMessage"], "kwargs": {…}}`), or a message's own fields and its type. A list may stand in `messages`.
 
-- The conversation is `session_id` or `thread_id`, and where none is named, the file (`history.json`: "history").
-- A message has no time: it has that of the import. It is known by its id, else by its place in the list.
+- The conversation is `session_id` or `thread_id`, and where none is named, the file (`history.json`: "history"); each
+  further list of the file is a conversation of its own ("history-2").
+- A message has no time: it has that of the import. It is known by its id, else by its place in the conversation: a
+  session's next list goes on, unless it begins with all that came before.
 - Content that is not text is named by its kind ("[image]"); thoughts are ignored.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Message, make_storable
+from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Message, digest, make_storable
 from .files import printable
 from .openai import convert_message
 
@@ -43,7 +44,8 @@ class LangChain(Importer):
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._single: Counter[Any] = Counter()  # of each conversation the messages that stand by themselves
+        self._read: dict[str, tuple[int, str]] = {}  # of each conversation the number of messages, and their digest
+        self._unnamed_lists = 0
 
     @staticmethod
     def recognizes(value: Any) -> bool:
@@ -56,15 +58,25 @@ class LangChain(Importer):
         messages, about = _messages(value), value if isinstance(value, dict) else {}
         if messages is None:
             raise InvalidInput(f"it is no message, and holds no list of them; {self.advice}")
-        named, first = about.get("thread_id") or about.get("session_id"), 1
-        if len(messages) == 1 and "messages" not in about and isinstance(value, dict):
-            self._single[named] += 1
-            first = self._single[named]
-        conversation = make_storable(named or self.path.name.split(".")[0] or "langchain")[0]
-        for number, given in enumerate(messages, first):
-            at = where if len(messages) == 1 else f"{where}, message {number}"
+        is_list = len(messages) > 1 or "messages" in about or isinstance(value, list)
+        conversation = self._name(about, is_list=is_list)
+        count, before = self._read.get(conversation, (0, digest([])))
+        if is_list and digest(messages[:count]) == before:
+            count = 0  # a later state of the same list
+        self._read[conversation] = count + len(messages), "" if count else digest(messages)
+        for place, given in enumerate(messages, 1):
+            at = where if len(messages) == 1 else f"{where}, message {place}"
             kind, fields = _kind_and_fields(given)
-            yield from self.records(_convert(kind, fields, fields.get("id") or f"turn:{number}"), at, conversation)
+            key = str(fields.get("id") or f"turn:{count + place}")
+            yield from self.records(_convert(kind, fields, key), at, conversation)
+
+    def _name(self, about: dict[str, Any], *, is_list: bool) -> str:
+        names = [about[key] for key in ("thread_id", "session_id") if about.get(key) not in (None, "")]
+        if names:
+            return make_storable(str(names[0]))[0]
+        self._unnamed_lists += is_list
+        name = make_storable(self.path.name.split(".")[0])[0] or "langchain"
+        return name if self._unnamed_lists <= 1 or not is_list else f"{name}-{self._unnamed_lists}"
 
 
 def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from http import HTTPMethod
@@ -15,7 +14,6 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
@@ -39,6 +37,7 @@ from memstore.server.http.dependencies import (
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
     API,
+    FORM_BYTES,
     LOCAL_HOSTS,
     MCP,
     UI,
@@ -106,19 +105,17 @@ def create_app(
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        endpoint = RequestBodyLimitMiddleware(
-            _RequireUser(mcp), max_body_size=sys.maxsize
-        )  # MCP has a limit of its own
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", endpoint))
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
-    max_body = store.settings.server_body_bytes
-    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_body)  # of bodies that do not say their length
     app.add_middleware(AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     timeout = store.settings.server_timeout_seconds
-    app.add_middleware(RequestMiddleware, timeout=timeout, max_body=max_body)  # the outermost
+    max_bodies = {f"{UI}/": FORM_BYTES, "": store.settings.server_body_bytes}
+    if mcp is not None:
+        max_bodies = {f"{MCP}/": mcp.max_body, **max_bodies}
+    app.add_middleware(RequestMiddleware, timeout=timeout, max_bodies=max_bodies)  # the outermost
     return app
 
 

@@ -13,11 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPMethod, HTTPStatus
-from typing import Annotated, Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar, get_args, get_origin
 from urllib.parse import quote, unquote
 from uuid import UUID
 
 from fastapi import Depends, Path, Request
+from fastapi.dependencies.utils import get_flat_params
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from starlette.convertors import Convertor, register_url_convertor
@@ -188,14 +189,20 @@ ConversationDep = Annotated[AsyncConversationScope, Depends(get_conversation)]
 
 async def refuse_ignored_input(request: Request) -> None:
     """Refuse what would be ignored, such as a wish to rehearse: a repeated parameter, a body where none is read."""
-    counts = Counter(name for name, _ in request.query_params.multi_items())
+    route = request.scope["route"]
+    lists = {param.alias for param in get_flat_params(route.dependant) if _is_list(param.field_info.annotation)}
+    counts = Counter(name for name, _ in request.query_params.multi_items() if name not in lists)
     wrong = [{"where": f"query.{name}", "what": "give it once"} for name, count in counts.items() if count > 1]
-    takes_body = request.method not in (HTTPMethod.DELETE, HTTPMethod.POST) or request.scope["route"].body_field
+    takes_body = request.method not in (HTTPMethod.DELETE, HTTPMethod.POST) or route.body_field
     if not takes_body and (await request.body()).strip() not in (b"", b"{}", b"null"):
         wrong.append({"where": "body", "what": "there is none here; options stand in the query, see /openapi.json"})
     if wrong:
         detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
+
+
+def _is_list(annotation: Any) -> bool:
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
 
 
 class Page(BaseModel, Generic[T]):

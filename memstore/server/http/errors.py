@@ -51,10 +51,6 @@ STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits coun
 FRAMEWORK_ERRORS = {
     HTTPStatus.BAD_REQUEST: ("bad-request", "The body cannot be read: give JSON in UTF-8."),
     HTTPStatus.NOT_FOUND: ("not-found", "There is nothing at this path; /openapi.json lists what there is."),
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (
-        "body-too-large",
-        "Send it in parts, or raise server_body_bytes; a form of a page has at most 64 KiB.",
-    ),
 }
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -96,9 +92,9 @@ class Problem(HTTPException):
 
 
 def body_too_large() -> Problem:
-    """Return the 413 for a body that says itself that it is too long: nothing of it is read."""
-    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    return Problem(status, *FRAMEWORK_ERRORS[status], headers={"Connection": "close"})
+    """Return the 413 for a body that is too large: the rest of it is not read."""
+    detail = "Send it in parts, or raise server_body_bytes; a form of a page has at most 64 KiB."
+    return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail)
 
 
 def user_not_found() -> Problem:

@@ -1,4 +1,4 @@
-"""Middleware: the request log, the deadline, the cross-origin check, and paths as they were sent.
+"""Middleware: the request log, the deadline, the largest body, the cross-origin check, and paths as they were sent.
 
 The log has the method, the route, status, milliseconds and the request's id: no names, queries, bodies or tokens. Of
 an unexpected error it has the type and where it was raised, for its message may quote.
@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 import traceback
+from collections.abc import Mapping
 from http import HTTPMethod, HTTPStatus
 from uuid import uuid4
 
@@ -32,13 +33,14 @@ SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 class RequestMiddleware:
     """Adds an id, a deadline and a line in the log to each request, and answers every failure.
 
-    Refuses a body that is too long by its own account, and what a page of another origin sends to change something
-    (CSRF): browsers say where a request comes from, programs that are no browsers do not. Has paths with names in them
-    matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b, and `dependencies.Name` decodes it.
+    `max_bodies` are the bytes that a body may have, by how the path begins. Refuses what a page of another origin sends
+    to change something (CSRF): browsers say where a request comes from, programs that are no browsers do not. Has paths
+    with names in them matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b, and
+    `dependencies.Name` decodes it.
     """
 
-    def __init__(self, app: ASGIApp, timeout: float, max_body: int) -> None:
-        self._app, self._timeout, self._max_body = app, timeout, max_body
+    def __init__(self, app: ASGIApp, timeout: float, max_bodies: Mapping[str, int]) -> None:
+        self._app, self._timeout, self._max_bodies = app, timeout, max_bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -68,11 +70,7 @@ class RequestMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         headers = Headers(scope=scope)
-        length = headers.get("content-length", "")
-        is_mcp = scope["path"].startswith(f"{MCP}/")  # which answers in its own form
-        max_body = FORM_BYTES if scope["path"].startswith(f"{UI}/") else self._max_body
-        if length.isdecimal() and int(length) > max_body and not is_mcp:
-            return body_too_large()
+        max_body = next(size for prefix, size in self._max_bodies.items() if scope["path"].startswith(prefix))
         if scope["method"] not in SAFE_METHODS and _is_cross_origin(headers):
             return Problem(
                 HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."
@@ -80,7 +78,7 @@ class RequestMiddleware:
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 scope["state"] = {**scope.get("state", {}), "deadline": deadline, "timeout": self._timeout}
-                await self._app(scope, receive, send)
+                await self._app(scope, _limit_body(headers, receive, max_body), send)
         except TimeoutError:
             detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
             return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail)
@@ -92,6 +90,25 @@ class RequestMiddleware:
             detail = "Something went wrong in the server, which its log tells by the id in X-Request-ID."
             return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal-error", detail)
         return None
+
+
+def _limit_body(headers: Headers, receive: Receive, max_body: int) -> Receive:
+    """Return a `receive` that raises the 413 for a body that is too large, before a byte is read if it says its length.
+
+    `RequestBodyLimitMiddleware` of Starlette answers such a body in plain text, without saying what to do.
+    """
+    length = headers.get("content-length", "")
+    stated, received = int(length) if length.isdecimal() else 0, 0
+
+    async def receive_within_limit() -> Message:
+        nonlocal received
+        message = await receive() if stated <= max_body else {}
+        received += len(message.get("body", b""))
+        if max(stated, received) > max_body:
+            raise body_too_large()
+        return message
+
+    return receive_within_limit
 
 
 def disable_timeout(scope: Scope) -> None:

@@ -39,7 +39,7 @@ class BackgroundDeriver:
     async def first_seen(self, user: str) -> None:
         """Schedule what an earlier process left of a user, at the first call for that user."""
         if user not in self._seen:
-            if (await self._store.stats(user=user))["pending"]:
+            if not self._store.is_read_only and (await self._store.stats(user=user))["pending"]:
                 self.notify_write(user)
             self._seen.add(user)
 

@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from memstore._version import __version__
@@ -153,17 +154,17 @@ async def read_profile() -> str:
 class McpApp:
     """An ASGI application for a route `/mcp/{user}`; `running()` must surround its use, as the lifespan of the server.
 
-    The caller checks the token of the user, and Host and Origin. A call that takes longer than `timeout` seconds is
-    given up.
+    The caller checks the token of the user, Host and Origin, and refuses bodies of more than `max_body` bytes. A call
+    that takes longer than `timeout` seconds is given up.
     """
 
     def __init__(self, store: AsyncMemoryStore, *, timeout: float | None = None) -> None:
         server = MemoryServer(store, timeout=timeout)
         settings = store.settings
-        self._max_bytes = min(settings.max_message_bytes + OVERHEAD, settings.server_body_bytes)
+        self.max_body = min(settings.max_message_bytes + OVERHEAD, settings.server_body_bytes)
         server.streamable_http_app(  # makes the session manager; its routes would read names with a slash otherwise
             transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=self._max_bytes,
+            max_request_body_size=self.max_body,
         )
         self._sessions = server.session_manager
 
@@ -177,11 +178,11 @@ class McpApp:
         # A session is not found under another user's URL.
         scope = {**scope, "user": AuthenticatedUser(token)}
         if scope["method"] == "POST":
-            body = await readable_body(scope, receive, self._max_bytes)
-            if body is None:
-                await refuse_body(self._max_bytes)(scope, receive, send)
+            try:
+                receive = await readable_body(scope, receive)
+            except HTTPException:  # it is too large
+                await refuse_body(self.max_body)(scope, receive, send)
                 return
-            receive = body
         await self._sessions.handle_request(scope, receive, send)
 
 

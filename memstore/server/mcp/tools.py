@@ -303,7 +303,7 @@ async def get_context(
     """
     memory = current_memory.get()
     source = memory.user.conversation(conversation or NO_CONVERSATION)
-    if conversation is None:
+    if conversation is None and not memory.store.is_read_only:
         await source.update()  # a receipt is kept with its conversation
     context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt

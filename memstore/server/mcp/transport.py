@@ -11,7 +11,7 @@ from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from mcp_types import INVALID_REQUEST, PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
-from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope
 
@@ -20,21 +20,10 @@ from memstore.text import replace_escaped_surrogates
 UNREADABLE = "This line is no JSON-RPC message in UTF-8, and was not read."
 
 
-async def readable_body(scope: Scope, receive: Receive, max_bytes: int) -> Receive | None:
-    """Return a `receive` that gives the body whole and without lone surrogates; None for one that is too large."""
-    length = Headers(scope=scope).get("content-length", "")
-    if length.isdecimal() and int(length) > max_bytes:
-        return None
-    message = await receive()
-    body = bytearray(message.get("body", b""))
-    while message.get("more_body") and len(body) <= max_bytes:
-        message = await receive()
-        body += message.get("body", b"")
-    if len(body) > max_bytes:
-        return None
-    if message["type"] == "http.request":
-        message["body"] = replace_escaped_surrogates(bytes(body))
-    messages = iter([message])
+async def readable_body(scope: Scope, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body whole and without lone surrogates."""
+    body = replace_escaped_surrogates(await Request(scope, receive).body())
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def read() -> Message:
         return next(messages, None) or await receive()
@@ -46,8 +35,8 @@ def refuse_body(max_bytes: int) -> Response:
     """Return the answer to a body that is too large: an error of JSON-RPC."""
     message = f"The request has more than {max_bytes:,} bytes, and was not read: send it in parts."
     error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=message))
-    status, headers = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"Connection": "close"}
-    return Response(error.model_dump_json(by_alias=True, exclude_unset=True), status, headers, "application/json")
+    body, status = error.model_dump_json(by_alias=True, exclude_unset=True), HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    return Response(body, status, media_type="application/json")
 
 
 @asynccontextmanager

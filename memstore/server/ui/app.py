@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,7 +24,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
 from memstore.server.http.dependencies import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
-from memstore.server.http.middleware import FORM_BYTES, LOCAL_HOSTS, UI
+from memstore.server.http.middleware import LOCAL_HOSTS, UI
 from memstore.server.ui import contexts, pages, relations
 from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target, url_to
 
@@ -81,8 +80,7 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         *(Route(path, views.require_principal(page), methods=["POST"]) for path, page in FORMS.items()),
     ]
     handlers = {HTTPException: views.show_error, MemstoreError: views.show_error}
-    form = Middleware(RequestBodyLimitMiddleware, max_body_size=FORM_BYTES)
-    return Starlette(routes=routes, middleware=[form, session], exception_handlers=handlers)
+    return Starlette(routes=routes, middleware=[session], exception_handlers=handlers)
 
 
 class _Views:
@@ -141,9 +139,7 @@ class _Views:
         assert isinstance(problem, HTTPException)
         ui = UIRequest(request, self._store, None, writes=False)
         title = HTTPStatus(problem.status_code).phrase
-        is_long = problem.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        detail = "This form is too long." if is_long else "There is no such page."
-        detail = problem.detail if isinstance(problem, Problem) else detail
+        detail = problem.detail if isinstance(problem, Problem) else "There is no such page."
         response = ui.page("error.html", status=problem.status_code, title=title, detail=detail)
         response.headers.update(problem.headers or {})
         return response

@@ -57,9 +57,11 @@ async def overview(ui: UIRequest) -> Response:
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
     profile = await user.profile(PROFILE_BUDGET)
     names = await contexts.conversation_names(user, receipts)
+    counts = await ui.store.stats(user=user.name)
     return ui.page(
         "user.html",
-        counts=await ui.store.stats(user=user.name),
+        counts=counts,
+        is_empty=not (counts["messages"] or receipts or await user.facts(state=None, limit=1)),
         conversations=await user.conversations(limit=LATEST),
         facts=await user.facts(limit=LATEST),
         profile=profile,
