@@ -6,6 +6,7 @@ Alembic, with SQLAlchemy, is imported only when there is something to do: a stor
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 NEWEST_REVISION = "0020"
 SERVER_VERSION = 150000
+# Alembic has one context in a process: of two threads, one would send its statements to the other's database.
+ALEMBIC = threading.Lock()
 SQL = statements("database")
 
 
@@ -97,7 +100,8 @@ def upgrade(url: str) -> None:
             connection.execute(text(SQL["migration_lock"]))
             config = _configuration()
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            with ALEMBIC:
+                command.upgrade(config, "head")
     except DBAPIError as error:
         with translate_errors(url):
             raise error.orig or error from None
@@ -120,7 +124,8 @@ def sql() -> str:
 
     config, printed = _configuration(), io.StringIO()
     config.output_buffer = printed
-    command.upgrade(config, "head", sql=True)
+    with ALEMBIC:
+        command.upgrade(config, "head", sql=True)
     return printed.getvalue()
 
 

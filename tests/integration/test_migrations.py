@@ -19,6 +19,14 @@ Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 SECRET = "s3cr3t-pa55word"
 MIGRATE = "import sys; from memstore.store import migrations; migrations.prepare(sys.argv[1], upgrade_old=True)"
+MIGRATE_IN_THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from memstore.store import migrations
+with ThreadPoolExecutor() as pool:
+    list(pool.map(partial(migrations.prepare, upgrade_old=True), sys.argv[1:]))
+"""
 CATALOG = {
     "columns": """
         select c.relname, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage::text,
@@ -83,6 +91,12 @@ def test_six_processes_migrate_a_new_database_at_once(new_database: Make, clone:
     ends = [(process.communicate(timeout=60)[1], process.returncode) for process in processes]
     assert ends == [("", 0)] * 6
     assert catalog(url) == catalog(clone)
+
+
+def test_threads_migrate_a_new_database_each_at_once(new_database: Make, clone: str) -> None:
+    urls = [new_database() for _ in range(4)]
+    subprocess.run([sys.executable, "-W", "error", "-c", MIGRATE_IN_THREADS, *urls], timeout=60, check=True)
+    assert [catalog(url) for url in urls] == [catalog(clone)] * len(urls)
 
 
 def test_the_printed_statements_make_the_same_schema(new_database: Make, clone: str) -> None:
