@@ -216,10 +216,9 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
         subject = f"{subject}'s {about}" if about else subject
     type = "goal" if note.attribute == "goal" else TYPES[note.type]
     if type in ALWAYS_TOLD and (
-        note.value is None
-        or note.attribute not in ALWAYS_TOLD[type]
+        note.attribute not in ALWAYS_TOLD[type]
         or note.confidence < SURE[type]
-        or (type == "identity" and len((note.sentence or text).split()) > MOST_STANDING)
+        or (type == "identity" and (note.value is None or len((note.sentence or text).split()) > MOST_STANDING))
     ):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
