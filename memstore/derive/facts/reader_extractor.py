@@ -98,6 +98,7 @@ _USER = "User"
 _READ_WHOLE = ("saved memory", "about the user", "instructions")
 _CALLED_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
+_ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")  # "@bob: …": the reader knows no message that begins so
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -236,7 +237,7 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
         note.value is None
         or note.attribute not in ALWAYS_TOLD[type]
         or note.confidence < SURE[type]
-        or (type == "identity" and len((note.sentence or text).split()) > MOST_STANDING)
+        or (type == "identity" and (note.sentence is None or len(note.sentence.split()) > MOST_STANDING))
     ):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
@@ -408,7 +409,8 @@ def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
 def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
     """Return a message as the reader reads it, with what a person or an assistant said just before it."""
     last = before[-1] if before and before[-1].role in (Role.USER, Role.ASSISTANT) else None
-    return ReaderInput(last.text if last else "", utterance.text, _to_friend(utterance, before))
+    text = _ADDRESSED.sub(lambda found: " " * len(found[0]), utterance.text)
+    return ReaderInput(last.text if last else "", text, _to_friend(utterance, before))
 
 
 def _utterance(message: Message) -> Utterance:
