@@ -250,7 +250,10 @@ def _slot(note: Note, utterance: Utterance, code: str) -> Slot | None:
     value = utterance.text[note.value.start : note.value.stop].casefold() if note.value else ""
     if not value or not (note.of_speaker or note.subject):
         return None
-    if note.attribute in GUARDED and not note.ends and not is_denied(utterance.text[note.start : note.stop]):
+    words = utterance.text[note.start : note.stop]
+    if note.attribute == "allergy" and "allerg" not in words.casefold():
+        return None  # who keeps bees is not allergic to them
+    if note.attribute in GUARDED and not note.ends and not is_denied(words):
         plural = pack.language(code).patterns["plural"] if code in pack.LANGUAGES else None
         key = plural.sub("", value) if plural else value
         return Slot(f"{GUARDED[note.attribute]}/{key}", "yes", many=True, modality=Modality.HOLDS)
