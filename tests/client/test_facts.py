@@ -55,8 +55,8 @@ async def test_saying_it_again_reinforces_what_is_known(store: AsyncMemoryStore)
 
 async def test_other_words_in_the_same_batch_reinforce_a_fact_too(url: str) -> None:
     async with await AsyncMemoryStore.open(url) as store:  # whose embedder knows that they mean the same
-        await say(store, "Alice's favourite colour is green.", place="one")
-        await say(store, "Alice's favorite color is green.", place="one")
+        await say(store, "I bake bread with my mother every Sunday.", place="one")
+        await say(store, "I bake bread with my mum every Sunday.", place="one")
         await store.derive()
         [fact] = await store.user("alice").facts()
         assert len(fact.sources) == 2

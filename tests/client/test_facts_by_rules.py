@@ -126,6 +126,19 @@ async def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(
     }
 
 
+async def test_what_protects_somebody_is_no_guess(store: AsyncMemoryStore) -> None:
+    for day, text in enumerate(
+        [
+            "I keep bees in the garden.",
+            "@bob: I'm allergic to nuts.",
+            "The test showed that I am allergic to shellfish.",
+        ]
+    ):
+        await say(store, text, day, place=text)
+    allergies = {fact.attribute for fact in await store.user("alice").facts(type="constraint") if fact.attribute}
+    assert allergies == {"allergy/nut", "allergy/shellfish"}
+
+
 async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncMemoryStore) -> None:
     await say(store, "We have a cat called Momo.")
     conversation = store.user("alice").conversation("two")
