@@ -22,6 +22,7 @@ from memstore.derive.facts.normalization import content_words
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
     ALWAYS,
+    FACT_TYPES,
     LONGEST_PREVIEW,
     PROFILE_HEADINGS,
     Decision,
@@ -47,6 +48,8 @@ TYPES = {
 }
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
+# Of quotations: what protects somebody and how to answer count as they stand, and so do types of one's own.
+SPOKEN_TYPES = frozenset(FACT_TYPES) - {"constraint", "procedure"}
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
 LONGEST_QUOTATION = 25  # words of a quotation
@@ -253,8 +256,9 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     for fact in sorted(about, key=lambda fact: (-fact.occurred_at.timestamp(), fact.id)):
         is_fresh = fact.occurred_at >= newest - FRESH
         quotation = SPOKEN.match(fact.text)
-        if quotation and fact.type == "statement" and fact.importance != ALWAYS:
-            words = quotation["words"]
+        words = quotation["words"] if quotation else ""
+        is_spoken = fact.type in SPOKEN_TYPES or words.startswith("@")
+        if words and is_spoken and fact.importance != ALWAYS:
             may_be_over = bool(_AHEAD.search(words)) or bool(_NOW.search(words))
             said = _candidate(PLANNED if _AHEAD.search(words) else SAID, fact, f'"{words.strip()}"', ())
             if not _stands_alone(words, names) or not _is_whole(fact, words, read):

@@ -12,7 +12,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import reader_extractor
 from memstore.derive.facts.drafts import FactDraft
-from memstore.derive.facts.reader_extractor import Utterance
+from memstore.derive.facts.reader_extractor import Note, Utterance
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)
@@ -55,8 +55,8 @@ async def test_saying_it_again_reinforces_what_is_known(store: AsyncMemoryStore)
 
 async def test_other_words_in_the_same_batch_reinforce_a_fact_too(url: str) -> None:
     async with await AsyncMemoryStore.open(url) as store:  # whose embedder knows that they mean the same
-        await say(store, "Alice's favourite colour is green.", place="one")
-        await say(store, "Alice's favorite color is green.", place="one")
+        await say(store, "I bake bread with my mother every Sunday.", place="one")
+        await say(store, "I bake bread with my mum every Sunday.", place="one")
         await store.derive()
         [fact] = await store.user("alice").facts()
         assert len(fact.sources) == 2
@@ -245,10 +245,10 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.retract_fact(leeds)
     (allergy,) = await alice.facts()
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
-    rules = reader_extractor.extract
+    extract = reader_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
-        return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
+    def reworded(said: Utterance, notes: Sequence[Note], before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
+        return [replace(draft, text=f"It is so: {draft.text}") for draft in extract(said, notes, before)]
 
     monkeypatch.setattr(reader_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
@@ -260,7 +260,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0), (PORTO, 3))
     before = [row(fact) for fact in await alice.facts(state=None)]
 
-    def broken(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
+    def broken(said: Utterance, notes: Sequence[Note], before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

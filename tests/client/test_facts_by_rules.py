@@ -31,7 +31,7 @@ async def active(store: AsyncMemoryStore) -> set[str]:
         ),
         (
             ["I live in Oslo.", "I moved to Riga until June."],
-            {"The user lives in Oslo.", 'The user: "I moved to Riga until June."'},
+            {"The user lives in Oslo.", "The user moved to Riga until June."},
         ),
         (["I live in Berlin.", "I live in Germany."], {"The user lives in Berlin.", "The user lives in Germany."}),
         (["I live in Germany.", "I live in Berlin."], {"The user lives in Berlin."}),
@@ -39,6 +39,22 @@ async def active(store: AsyncMemoryStore) -> set[str]:
         (
             ["I'm allergic to peanuts.", "The doctor says I'm not allergic to peanuts."],
             {"The user is not allergic to peanuts."},
+        ),
+        (
+            ["The doctor says I'm allergic to peanuts.", "My sister is not allergic to peanuts."],
+            {"The user is allergic to peanuts.", "The user's sister is not allergic to peanuts."},
+        ),
+        (
+            ["Ich bin gegen Nüsse allergisch.", "Ich bin nicht mehr gegen Nüsse allergisch."],
+            {"Der Nutzer ist nicht allergisch gegen Nüsse."},
+        ),
+        (
+            ["I'm married.", "My sister got divorced.", "My parents divorced when I was ten."],
+            {
+                "The user is married.",
+                "The user's sister is divorced.",
+                'The user: "My parents divorced when I was ten."',
+            },
         ),
         (
             ["My daughter Lily is 9.", "Lily is 10.", "Lily is 11."],
@@ -102,12 +118,25 @@ async def test_a_divorce_a_death_and_a_birthday_are_of_who_was_told_of(
         "The user is divorced.",
         "The user is no longer with Paul.",
         "Momo has died.",
-        "Lily is 10 years old.",
+        "Lily is 10, not 9.",
         "The user has a daughter Lily.",
         "The user is not engaged.",
         "The user is with Leo.",
         "The user's wedding is off.",
     }
+
+
+async def test_what_protects_somebody_is_no_guess(store: AsyncMemoryStore) -> None:
+    for day, text in enumerate(
+        [
+            "I keep bees in the garden.",
+            "@bob: I'm allergic to nuts.",
+            "The test showed that I am allergic to shellfish.",
+        ]
+    ):
+        await say(store, text, day, place=text)
+    allergies = {fact.attribute for fact in await store.user("alice").facts(type="constraint") if fact.attribute}
+    assert allergies == {"allergy/nut", "allergy/shellfish"}
 
 
 async def test_what_another_says_of_a_cat_of_the_name_ends_nothing(store: AsyncMemoryStore) -> None:

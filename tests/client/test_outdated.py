@@ -76,7 +76,7 @@ async def test_a_fact_that_tells_an_end_marks_what_was_said_before_it(store: Asy
 
 
 async def test_a_fact_with_the_words_of_an_ended_value_says_what_holds(store: AsyncMemoryStore) -> None:
-    talk = await told(store, ["I live in Leeds.", "I love Leeds United."], ["I live in Porto."])
+    talk = await told(store, ["I live in Leeds.", *["I love Leeds United."] * 2], ["I live in Porto."])
     context = await talk.context("What does Alice love?", budget=2000)
     [line] = [line for line in lines(context, "Leeds United") if line.startswith("-")]
     assert line.endswith("(3 March 2025) (later: Alice lives in Porto, 4 September 2025)")

@@ -109,7 +109,7 @@ async def test_rules_know_a_type_by_its_words(url: str) -> None:
         )  # fmt: skip
         await derive(store)
         assert await types(alice) == {
-            'The user: "The report is DUE on Friday."': "deadline",
+            "The user's report is DUE on Friday.": "deadline",
             "The user lives in Dueville.": "identity",
             "The user's deadline: 12 May.": "deadline",
             "The user is allergic to peanuts.": "constraint",

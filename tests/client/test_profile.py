@@ -107,9 +107,10 @@ async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: As
 async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_say_why_not(
     store: AsyncMemoryStore,
 ) -> None:
-    joined = "My daughter Ida plays the cello, and I prefer trains to planes."
     said = (
-        joined,
+        "My daughter Ida is 9, and I prefer trains to planes.",
+        "On Sundays I bake bread.",
+        "In summer I swim in the lake behind our house.",
         "@writer keep the discount of my old customers, I want it until next June.",
         "I prefer setting realistic deadlines with built-in buffers to avoid last-minute rushes and stress spikes, but "
         "I'm not sure how to apply this preference to my current project, so can you help me with a plan for the week?",
@@ -120,12 +121,12 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
     profile = await alice.profile(300)
     assert [line.text for line in profile.lines] == [
         "The user has a daughter Ida.",
-        f'"{said[2].partition(", but")[0]}"',
-        '"I prefer trains to planes."',
+        f'"{said[2]}"',
+        f'"{said[1]}"',
     ]
     out = {one.preview.split()[0]: str(one.reason) for one in profile.receipt.left_out}
     assert out.pop('"My') == "duplicate"
-    assert out == dict.fromkeys(('"@writer', '"I'), "says nothing alone")
+    assert out == dict.fromkeys(('"@writer', '"I', '"If'), "says nothing alone")
 
 
 async def test_a_profile_has_what_holds_of_its_subject_alone(store: AsyncMemoryStore) -> None:

@@ -11,7 +11,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import reader_extractor
 from memstore.derive.facts.drafts import FactDraft
-from memstore.derive.facts.reader_extractor import Utterance
+from memstore.derive.facts.reader_extractor import Note, Utterance
 from memstore.models import Fact
 from tests.helpers.user_rows import rows
 
@@ -62,14 +62,13 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
     await store.derive()
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
-    rules = reader_extractor.extract
+    extract = reader_extractor.extract
 
-    def other(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
+    def other(said: Utterance, notes: Sequence[Note], before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         if "Porto" in said.text:
             return []
-        return rules(
-            Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at), before
-        )
+        walnuts = Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at)
+        return extract(walnuts, notes, before)
 
     monkeypatch.setattr(reader_extractor, "extract", other)
     monkeypatch.setattr(RECIPE, "rules/test")

@@ -28,6 +28,7 @@ from memstore.derive.facts.drafts import (
     to_fact,
 )
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
+from memstore.derive.facts.normalization import is_denied, takes_away_protection
 from memstore.derive.reader.notes import Note, ReaderInput
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
@@ -97,6 +98,7 @@ _USER = "User"
 _READ_WHOLE = ("saved memory", "about the user", "instructions")
 _CALLED_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
+_ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")  # "@bob: …": the reader knows no message that begins so
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -138,9 +140,17 @@ def extract(
     for note in _whole_thoughts(quoted, utterance.text):
         inside = [one for one in mentions if _fits(note, one, utterance)]
         facts.append(_draft_note(note, utterance, inside, code))
-    for start, stop in sentences(utterance.clean_text) if types else ():
+    # What protects somebody counts where the reader sees no note, but for what friends tell each other.
+    protections = [] if to_friend else [one for one in mentions if _root(one.slot) in _GUARDS - _DIETS]
+    facts += [
+        _draft(one, code)
+        for one in protections
+        if not any(fact.start < one.stop and one.start < fact.stop for fact in facts)
+    ]
+    asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types else ()
+    for start, stop in [(one.start, one.stop) for one in asserted if not one.asks]:
         if type_of(utterance.text[start:stop], types or {}) and not any(
-            note.start < stop and start < note.stop for note in notes
+            one.start < stop and start < one.stop for one in facts
         ):
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, start, stop))
@@ -173,7 +183,7 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
         start, stop = short[0] if short else (note.start, note.stop)
         before = whole[-1] if whole else None
         if before and not text[before.stop : start].strip() and len(text[before.start : stop].split()) <= MOST_JOINED:
-            main = min(before, note, key=lambda each: WORTH.index(each.type))
+            main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence = max(before.confidence, note.confidence)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
         elif len(text[start:stop].split()) < LEAST_QUOTED and (start, stop) not in spans:
@@ -187,14 +197,19 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
     """Whether a slot is of a note's words, and what protects somebody of its value: no "allergic to severe"."""
-    root = mention.slot.attribute.removeprefix(FORMER).partition("/")[0]
+    root = _root(mention.slot)
     is_within = mention.start < note.stop and note.start < mention.stop
     if root in _WHOLE or not is_within:
         return False
-    if root not in _GUARDS or root in _DIETS or not note.value:
+    is_denial = takes_away_protection(mention.slot.attribute, mention.slot.value)
+    if root not in _GUARDS or root in _DIETS or is_denial or not note.value:
         return True
     value = terms(utterance.text[note.value.start : note.value.stop])
     return not value.keys().isdisjoint(terms(f"{mention.slot.attribute} {mention.slot.value} {mention.text}"))
+
+
+def _root(slot: Slot) -> str:
+    return slot.attribute.removeprefix(FORMER).partition("/")[0]
 
 
 def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> FactDraft:
@@ -206,7 +221,10 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
         who = str(pack.language(code).data["user"]) if is_german else utterance.subject
-        text = note.sentence.replace("{NAME}", who)
+        text = note.sentence
+        if mention and note.subject and utterance.text[slice(*note.subject)] == mention.subject:
+            text = text.replace(f"{{NAME}}'s {mention.subject}", mention.subject)  # a name is nobody's
+        text = text.replace("{NAME}", who)
         text = text[0].upper() + text[1:]
     subject = utterance.subject
     if mention:
@@ -218,7 +236,10 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     if type in ALWAYS_TOLD and (
         note.attribute not in ALWAYS_TOLD[type]
         or note.confidence < SURE[type]
-        or (type == "identity" and (note.value is None or len((note.sentence or text).split()) > MOST_STANDING))
+        or (
+            type == "identity"
+            and (note.value is None or note.sentence is None or len(note.sentence.split()) > MOST_STANDING)
+        )
     ):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
@@ -231,7 +252,10 @@ def _slot(note: Note, utterance: Utterance, code: str) -> Slot | None:
     value = utterance.text[note.value.start : note.value.stop].casefold() if note.value else ""
     if not value or not (note.of_speaker or note.subject):
         return None
-    if note.attribute in GUARDED and not note.ends:
+    words = utterance.text[note.start : note.stop]
+    if note.attribute == "allergy" and "allerg" not in words.casefold():
+        return None  # who keeps bees is not allergic to them
+    if note.attribute in GUARDED and not note.ends and not is_denied(words):
         plural = pack.language(code).patterns["plural"] if code in pack.LANGUAGES else None
         key = plural.sub("", value) if plural else value
         return Slot(f"{GUARDED[note.attribute]}/{key}", "yes", many=True, modality=Modality.HOLDS)
@@ -390,7 +414,8 @@ def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
 def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
     """Return a message as the reader reads it, with what a person or an assistant said just before it."""
     last = before[-1] if before and before[-1].role in (Role.USER, Role.ASSISTANT) else None
-    return ReaderInput(last.text if last else "", utterance.text, _to_friend(utterance, before))
+    text = _ADDRESSED.sub(lambda found: " " * len(found[0]), utterance.text)
+    return ReaderInput(last.text if last else "", text, _to_friend(utterance, before))
 
 
 def _utterance(message: Message) -> Utterance:
