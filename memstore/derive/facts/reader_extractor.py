@@ -145,7 +145,7 @@ def extract(
     facts += [
         _draft(one, code)
         for one in protections
-        if not any(fact.start < one.stop and one.start < fact.stop for fact in facts)
+        if not any(fact.start < one.stop and one.start < fact.stop and _tells(fact, one.slot) for fact in facts)
     ]
     asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types else ()
     for start, stop in [(one.start, one.stop) for one in asserted if not one.asks]:
@@ -157,7 +157,8 @@ def extract(
     facts = [
         replace(one, type=type_of(one.text, types or {}) or one.type) if one.type in LOOSE else one for one in facts
     ]
-    return sorted(facts, key=lambda one: one.start)
+    unique = {(one.subject, one.text): one for one in reversed(facts)}
+    return sorted((one for one in facts if one is unique[one.subject, one.text]), key=lambda one: one.start)
 
 
 def _is_plain(note: Note, mentions: Sequence[SlotMention], text: str) -> bool:
@@ -186,7 +187,7 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence = max(before.confidence, note.confidence)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
-        elif len(text[start:stop].split()) < LEAST_QUOTED and (start, stop) not in spans:
+        elif not short and len(text[start:stop].split()) < LEAST_QUOTED:
             continue
         elif before is None or before.stop <= start:
             whole.append(replace(note, start=start, stop=stop, sentence=None))
@@ -208,6 +209,12 @@ def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
     return not value.keys().isdisjoint(terms(f"{mention.slot.attribute} {mention.slot.value} {mention.text}"))
 
 
+def _tells(fact: FactDraft, slot: Slot) -> bool:
+    """Whether a fact has the slot, or its words."""
+    words = terms(f"{slot.attribute.partition('/')[2]} {slot.value if slot.value not in ('yes', 'no') else ''}")
+    return fact.slot == slot or words.keys() <= terms(fact.text).keys()
+
+
 def _root(slot: Slot) -> str:
     return slot.attribute.removeprefix(FORMER).partition("/")[0]
 
@@ -221,10 +228,7 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
         who = str(pack.language(code).data["user"]) if is_german else utterance.subject
-        text = note.sentence
-        if mention and note.subject and utterance.text[slice(*note.subject)] == mention.subject:
-            text = text.replace(f"{{NAME}}'s {mention.subject}", mention.subject)  # a name is nobody's
-        text = text.replace("{NAME}", who)
+        text = note.sentence.replace("{NAME}", who)
         text = text[0].upper() + text[1:]
     subject = utterance.subject
     if mention:

@@ -89,6 +89,7 @@ NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
 )
+_POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
 _DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
 Logits = Mapping[str, NDArray[Any]]
@@ -252,8 +253,8 @@ def _sentence(
     """Return a quote in plain words, None where one of its edits is not sure."""
     edits, before = _log_softmax(edits), _log_softmax(before)
     parts: list[str] = []
-    doubt = 0.0
-    token = 0
+    doubt, token = 0.0, 0
+    names = 1  # of the speaker, in the sentence
     for found in WORD.finditer(quote):
         while token < len(places) and places[token][1] <= begin + found.start():
             token += 1
@@ -262,6 +263,9 @@ def _sentence(
         edit, phrase = int(edits[token].argmax()), int(before[token].argmax())
         doubt = min(doubt, float(edits[token, edit]), float(before[token, phrase]))
         spaced = found.start() == 0 or quote[found.start() - 1].isspace()
+        opens = found.start() == 0 and edit != DELETE and found[0][0].isupper()
+        if opens and phrase and _POSSESSIVE.search(phrases[phrase - 1]):
+            phrase, names = 0, 0  # a name is nobody's
         if phrase:
             parts.append(f" {phrases[phrase - 1]}")
             spaced = True
@@ -270,7 +274,7 @@ def _sentence(
             spaced = spaced or (edit == INFLECT and found[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = "".join(parts).strip(" ,;:-–.")
-    if doubt < SURE or text.count("{NAME}") != 1 or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
+    if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
     if len(sentences(quote)) > 1 or _DOUBLE_ARTICLE.search(text):
         return None
