@@ -139,6 +139,11 @@ def extract(
             quoted.append(note)
     for note in _whole_thoughts(quoted, utterance.text):
         inside = [one for one in mentions if _fits(note, one, utterance)]
+        guards = [one for one in inside if _root(one.slot) in _GUARDS]
+        if guards and note.type == "constraint" and len(utterance.text[note.start : note.stop].split()) > MOST_STANDING:
+            # In every context stands what is short; the quotation answers who asks.
+            facts += [replace(_draft(one, code), confidence=note.confidence) for one in guards]
+            note, inside = replace(note, type="event", attribute="other"), []
         facts.append(_draft_note(note, utterance, inside, code))
     # What protects somebody counts where the reader sees no note, but for what friends tell each other.
     protections = [] if to_friend else [one for one in mentions if _root(one.slot) in _GUARDS - _DIETS]
