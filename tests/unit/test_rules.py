@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
@@ -235,6 +235,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
+@settings(deadline=None)  # the first message loads the reader
 @given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)), st.booleans())
 def test_no_text_raises_and_every_fact_stands_in_the_message(text: str, to_friend: bool) -> None:
     before = [Utterance("My exam is on Monday, how about you?", "user", "Bob" if to_friend else "Alice", AT)]
