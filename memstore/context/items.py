@@ -143,7 +143,7 @@ class ProfileSource:
 
 
 def is_by_rules(fact: Fact) -> bool:
-    """Whether the rules took a fact from a message."""
+    """Whether a fact was taken from a message without a chat model."""
     return fact.recipe.startswith(("reader/", "rules/")) and bool(fact.spans)
 
 

@@ -47,7 +47,7 @@ TYPES = {
     "event": PLANNED,
 }
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
-SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
+SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the reader writes it
 # Of quotations: what protects somebody and how to answer count as they stand, and so do types of one's own.
 SPOKEN_TYPES = frozenset(FACT_TYPES) - {"constraint", "procedure"}
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over

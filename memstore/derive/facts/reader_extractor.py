@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from memstore.derive.chunking import sentences
+from memstore.derive.chunking import Spans, sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.drafts import (
     LOOKBACK,
@@ -34,6 +34,7 @@ from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention
 from memstore.derive.rules.utterances import (
+    Sentence,
     Utterance,
     in_quotes,
     type_of,
@@ -67,18 +68,7 @@ WORTH = (
 )
 WHOLE = 0.7  # share of a sentence that its plain words tell
 COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
-TYPES = {
-    "constraint": "constraint",
-    "instruction": "procedure",
-    "identity": "identity",
-    "relation": "relationship",
-    "preference": "preference",
-    "plan": "plan",
-    "task": "task",
-    "decision": "decision",
-    "event": "event",
-    "possession": "possession",
-}
+RENAMED = {"instruction": "procedure", "relation": "relationship"}  # types of notes that facts call otherwise
 # The slot of a value that protects somebody, by the reader's attribute; and those that rules read.
 GUARDED = {"allergy": "allergy", "condition": "health", "medicine": "medication", "diet": "restriction"}
 _DIETS = frozenset(["diet", "eats", "regimen"])
@@ -119,10 +109,11 @@ def extract(
     to_friend = _to_friend(utterance, before)
     least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
     code, mentions = _read(utterance, before, to_friend=to_friend)
+    spans = sentences(utterance.text)
     facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
     taken, quoted = list(facts), list[Note]()
     for note in notes:
-        if any(one.start < note.stop and note.start < one.stop for one in taken):
+        if any(_overlap(one, note) for one in taken):
             continue
         inside = [one for one in mentions if _fits(note, one, utterance)]
         is_advice = to_friend and note.type == "instruction"  # nobody instructs an assistant there
@@ -133,14 +124,14 @@ def extract(
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
             continue
-        if _is_plain(note, inside, utterance.text):
+        if _is_plain(note, inside, spans):
             facts.append(_draft_note(note, utterance, inside, code))
         else:
             quoted.append(note)
-    for note in _whole_thoughts(quoted, utterance.text):
+    for note in _whole_thoughts(quoted, utterance.text, spans):
         inside = [one for one in mentions if _fits(note, one, utterance)]
         guards = [one for one in inside if _root(one.slot) in _GUARDS]
-        if guards and note.type == "constraint" and len(utterance.text[note.start : note.stop].split()) > MOST_STANDING:
+        if guards and note.type == "constraint" and _count_words(utterance.text, note.start, note.stop) > MOST_STANDING:
             # In every context stands what is short; the quotation answers who asks.
             facts += [replace(_draft(one, code), confidence=note.confidence) for one in guards]
             note, inside = replace(note, type="event", attribute="other"), []
@@ -150,49 +141,64 @@ def extract(
     facts += [
         _draft(one, code)
         for one in protections
-        if not any(fact.start < one.stop and one.start < fact.stop and _tells(fact, one.slot) for fact in facts)
+        if not any(_overlap(fact, one) and _tells(fact, one.slot) for fact in facts)
     ]
     asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types else ()
-    for start, stop in [(one.start, one.stop) for one in asserted if not one.asks]:
-        if type_of(utterance.text[start:stop], types or {}) and not any(
-            one.start < stop and start < one.stop for one in facts
-        ):
-            text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
-            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, start, stop))
-    facts = [
-        replace(one, type=type_of(one.text, types or {}) or one.type) if one.type in LOOSE else one for one in facts
-    ]
-    unique = {(one.subject, one.text): one for one in reversed(facts)}
-    return sorted((one for one in facts if one is unique[one.subject, one.text]), key=lambda one: one.start)
+    for one in asserted:
+        is_out = one.asks or any(_overlap(fact, one) for fact in facts)
+        if not is_out and type_of(utterance.text[one.start : one.stop], types or {}):
+            said = (_quotation(utterance, one.start, one.stop), STATEMENT, kind_of(STATEMENT), utterance.subject)
+            facts.append(FactDraft(*said, QUOTED, code, one.start, one.stop))
+    return _in_order(facts, types)
 
 
-def _is_plain(note: Note, mentions: Sequence[SlotMention], text: str) -> bool:
+def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
+    """Return facts as a message says them, each where it is said first, with types of one's own."""
+    first: dict[tuple[str, str], FactDraft] = {}
+    for fact in facts:
+        type = type_of(fact.text, types or {}) if fact.type in LOOSE else None
+        first.setdefault((fact.subject, fact.text), replace(fact, type=type) if type else fact)
+    return sorted(first.values(), key=lambda fact: fact.start)
+
+
+def _overlap(one: FactDraft | SlotMention, other: Note | SlotMention | Sentence) -> bool:
+    return one.start < other.stop and other.start < one.stop
+
+
+def _count_words(text: str, start: int, stop: int) -> int:
+    return len(text[start:stop].split())
+
+
+def _quotation(utterance: Utterance, start: int, stop: int) -> str:
+    return f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
+
+
+def _is_plain(note: Note, mentions: Sequence[SlotMention], spans: Spans) -> bool:
     """Whether a note is understood without the words around it: a slot, or a sentence that leans on no other."""
     if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
         return True
     if note.sentence is None or note.leans:
         return False
-    [around] = [each for each in sentences(text) if each[0] <= note.start < each[1]]
-    return note.stop - note.start >= WHOLE * (around[1] - around[0])
+    [(start, stop)] = [span for span in spans if span[0] <= note.start < span[1]]
+    return note.stop - note.start >= WHOLE * (stop - start)
 
 
-def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
+def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans) -> list[Note]:
     """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
-    spans = sentences(text)
     whole: list[Note] = []
     for note in notes:
         first = next(place for place, (_, stop) in enumerate(spans) if note.start < stop)
         last = next(place for place, (_, stop) in enumerate(spans) if note.stop <= stop)
         begins = [spans[max(0, first - 1)][0], spans[first][0]] if note.leans else [spans[first][0]]
         whole_spans = [(begin, spans[last][1]) for begin in begins]
-        short = [span for span in whole_spans if len(text[slice(*span)].split()) <= MOST_JOINED]
+        short = [span for span in whole_spans if _count_words(text, *span) <= MOST_JOINED]
         start, stop = short[0] if short else (note.start, note.stop)
         before = whole[-1] if whole else None
-        if before and not text[before.stop : start].strip() and len(text[before.start : stop].split()) <= MOST_JOINED:
+        if before and not text[before.stop : start].strip() and _count_words(text, before.start, stop) <= MOST_JOINED:
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence = max(before.confidence, note.confidence)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
-        elif not short and len(text[start:stop].split()) < LEAST_QUOTED:
+        elif not short and _count_words(text, start, stop) < LEAST_QUOTED:
             continue
         elif before is None or before.stop <= start:
             whole.append(replace(note, start=start, stop=stop, sentence=None))
@@ -204,8 +210,7 @@ def _whole_thoughts(notes: Sequence[Note], text: str) -> list[Note]:
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
     """Whether a slot is of a note's words, and what protects somebody of its value: no "allergic to severe"."""
     root = _root(mention.slot)
-    is_within = mention.start < note.stop and note.start < mention.stop
-    if root in _WHOLE or not is_within:
+    if root in _WHOLE or not _overlap(mention, note):
         return False
     is_denial = takes_away_protection(mention.slot.attribute, mention.slot.value)
     if root not in _GUARDS or root in _DIETS or is_denial or not note.value:
@@ -229,7 +234,7 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     mention = mentions[0] if len(mentions) == 1 else None
     if mention and _is_covered(note.start, note.stop, mentions):
         return replace(_draft(mention, code), confidence=note.confidence)
-    text = f'{utterance.subject}: "{in_quotes(utterance.text[note.start : note.stop])}"'
+    text = _quotation(utterance, note.start, note.stop)
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
         who = str(pack.language(code).data["user"]) if is_german else utterance.subject
@@ -241,19 +246,20 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     elif note.subject:
         about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
-    type = "goal" if note.attribute == "goal" else TYPES[note.type]
-    if type in ALWAYS_TOLD and (
-        note.attribute not in ALWAYS_TOLD[type]
-        or note.confidence < SURE[type]
-        or (
-            type == "identity"
-            and (note.value is None or note.sentence is None or len(note.sentence.split()) > MOST_STANDING)
-        )
-    ):
+    type = "goal" if note.attribute == "goal" else RENAMED.get(note.type, note.type)
+    if type in ALWAYS_TOLD and not _always_holds(note):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
     columns = (text, type, kind_of(type), subject, note.confidence, code, note.start, note.stop)
     return FactDraft(*columns, *dates, mention.slot if mention else _slot(note, utterance, code))
+
+
+def _always_holds(note: Note) -> bool:
+    """Whether a constraint or an identity is sure enough for every context, and who somebody is short enough."""
+    if note.attribute not in ALWAYS_TOLD[note.type] or note.confidence < SURE[note.type]:
+        return False
+    is_short = note.sentence is not None and len(note.sentence.split()) <= MOST_STANDING
+    return note.type != "identity" or (note.value is not None and is_short)
 
 
 def _slot(note: Note, utterance: Utterance, code: str) -> Slot | None:
@@ -296,8 +302,7 @@ def extract_memory(utterance: Utterance, kind: str, types: Mapping[str, re.Patte
             slot = next((replace(one.slot, modality=Modality.HOLDS) for one in inside if _may_change(one.slot)), None)
             said = (utterance.subject, QUOTED, code, start, stop)
             facts.append(FactDraft(f'{utterance.subject}: "{words}"', type, kind_of(type), *said, slot=slot))
-    facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
-    return sorted(facts, key=lambda one: one.start)
+    return _in_order(facts, types)
 
 
 def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
@@ -388,15 +393,14 @@ class ReaderExtractor:
 
     def _drafts(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
+        said = [_utterance(message) for message in batch.messages]
         places = [
             place
             for place in range(batch.before, len(batch.messages))
             if batch.messages[place].text and batch.messages[place].role in self.trust.roles
         ]
-        utterances = {place: replace(_utterance(batch.messages[place]), role=Role.USER) for place in places}
-        before = {
-            place: [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]] for place in places
-        }
+        utterances = {place: replace(said[place], role=Role.USER) for place in places}
+        before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
         turns = [turn_of(utterances[place], before[place]) for place in places]
         for place, notes in zip(places, _read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
@@ -406,9 +410,8 @@ class ReaderExtractor:
                 found = extract_memory(utterance, memory, types)
             else:
                 found = extract(utterance, own, before[place], types=types)
-            first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
-            for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
-                yield message, one
+            for fact in islice(found, MAX_FACTS_PER_MESSAGE):
+                yield message, fact
 
 
 def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:

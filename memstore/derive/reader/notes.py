@@ -251,6 +251,8 @@ def _sentence(
     phrases: Sequence[str],
 ) -> str | None:
     """Return a quote in plain words, None where one of its edits is not sure."""
+    if len(sentences(quote)) > 1:
+        return None
     edits, before = _log_softmax(edits), _log_softmax(before)
     parts: list[str] = []
     doubt, token = 0.0, 0
@@ -276,7 +278,7 @@ def _sentence(
     text = "".join(parts).strip(" ,;:-–.")
     if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
-    if len(sentences(quote)) > 1 or _DOUBLE_ARTICLE.search(text):
+    if _DOUBLE_ARTICLE.search(text):
         return None
     return f"{text[0].upper()}{text[1:]}."
 
