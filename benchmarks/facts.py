@@ -38,7 +38,7 @@ from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
 from memstore.derive.facts.drafts import LOOKBACK
-from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
+from memstore.derive.facts.note_facts import Utterance, extract, turn_of
 from memstore.derive.reader.model import load as load_reader
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS

@@ -109,6 +109,7 @@ class Examples:
                 "subject",
                 "speaker",
                 "ends",
+                "holds",
                 "leans",
                 "type",
                 "attribute",
@@ -141,6 +142,7 @@ class Examples:
         labels["type"][inside] = TYPES.index(fact["type"])
         labels["attribute"][inside] = ATTRIBUTES.index(fact["attribute"])
         labels["ends"][inside] = int(fact["ends"])
+        labels["holds"][inside] = int(fact.get("holds", UNKNOWN if fact["ends"] else 1))
         labels["leans"][inside] = int(leans(fact, f"{before} {text[:start]}"))
         of_speaker = not re.match(r"\{NAME\}(?:['’]s|s)\b", fact["fact"]) or fact["type"] == "instruction"
         labels["speaker"][inside] = int(of_speaker)

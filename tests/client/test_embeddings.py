@@ -275,7 +275,7 @@ async def test_texts_that_the_new_embedder_refuses_are_reported_and_hold_up_no_o
         moved = await old.embeddings.migrate(NEW)
         said = [one for one in await old.user("alice").conversation("c").messages() if "fence" in one.text]
         derived = {one for one in moved.refused if not one.startswith("documents")}
-        assert {f"messages {message.id} of alice" for message in said} < derived
+        assert {f"messages {message.id} of alice" for message in said} <= derived
         assert len(moved.refused) == len(derived) + 4
         assert await states(old) == {NEW: ("serving", 1, len(derived)), OLD: ("retired", 1, 0)}
         hits = await old.user("alice").recall("Which colour has the fence?")

@@ -12,7 +12,8 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import reader_extractor
 from memstore.derive.facts.drafts import FactDraft
-from memstore.derive.facts.reader_extractor import Note, Utterance
+from memstore.derive.reader.notes import Note
+from memstore.derive.rules.utterances import Utterance
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 MOMENT = timedelta(microseconds=1)

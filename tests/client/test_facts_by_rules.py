@@ -131,7 +131,7 @@ async def test_what_protects_somebody_is_no_guess(store: AsyncMemoryStore) -> No
         [
             "I keep bees in the garden.",
             "@bob: I'm allergic to nuts.",
-            "The test showed that I am allergic to shellfish.",
+            "I had the test, and I am allergic to shellfish.",
         ]
     ):
         await say(store, text, day, place=text)

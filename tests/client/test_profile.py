@@ -85,11 +85,11 @@ async def test_no_transaction_is_open_and_no_loop_waits_while_a_profile_is_compo
 
 async def test_a_quotation_that_calls_somebody_is_out_and_an_article_is_no_name(store: AsyncMemoryStore) -> None:
     cello = "I play the cello in a local orchestra, the concerts happen every winter."
-    alice = await known(store, cello, "I repair antique clocks for a museum, Jon.")
+    alice = await known(store, cello, "I collect antique clocks and old lamps, Jon, and the attic is full of them.")
     await alice.add_fact("Jon keeps bees.", type="preference", subject="Jon Smith")
     profile = await alice.profile(400, "The user")
     assert [line.text for line in profile.lines] == [f'"{cello}"']
-    assert [one.preview[:9] for one in profile.receipt.left_out] == ['"I repair']
+    assert [one.preview[:9] for one in profile.receipt.left_out] == ['"I collec']
 
 
 async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: AsyncMemoryStore) -> None:
@@ -112,8 +112,8 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
         "On Sundays I bake bread.",
         "In summer I swim in the lake behind our house.",
         "@writer keep the discount of my old customers, I want it until next June.",
-        "I prefer setting realistic deadlines with built-in buffers to avoid last-minute rushes and stress spikes, but "
-        "I'm not sure how to apply this preference to my current project, so can you help me with a plan for the week?",
+        "I love slow evenings with long novels and strong tea to avoid screens and late nights, but I'm not sure how to "
+        "fit them into my present week, so can you help me with a plan for it?",
         "If the bank in the town agrees to the loan that the mayor has promised to all of the small shops, "
         "I buy the bakery in Leeds with my sister Clara.",
     )

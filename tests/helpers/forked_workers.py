@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memstore.client.worker import work
-from memstore.derive.facts.reader_extractor import Utterance, extract
+from memstore.derive.facts.note_facts import Utterance, extract
 from memstore.testing import HashingEmbedder
 
 CONTEXT = multiprocessing.get_context("forkserver")

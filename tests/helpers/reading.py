@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from memstore.derive.facts.drafts import FactDraft
-from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
+from memstore.derive.facts.note_facts import Utterance, extract, turn_of
 from memstore.derive.reader.model import load
 
 

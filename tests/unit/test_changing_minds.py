@@ -13,8 +13,8 @@ from uuid import UUID, uuid5
 import pytest
 
 from memstore.derive.facts.drafts import ExtractedFact
-from memstore.derive.facts.reader_extractor import Utterance
 from memstore.derive.facts.reconcile import reconcile
+from memstore.derive.rules.utterances import Utterance
 from memstore.ids import MEMSTORE
 from memstore.models import KnownFact
 from tests.helpers import fact_rows

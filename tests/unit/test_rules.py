@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memstore.derive.facts.drafts import FactDraft
-from memstore.derive.facts.reader_extractor import Utterance, extract, turn_of
+from memstore.derive.facts.note_facts import Utterance, extract, turn_of
 from memstore.derive.reader.model import load
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots

@@ -51,8 +51,8 @@ from memstore.derive.facts.normalization import (
     parse_slot,
     protects,
 )
+from memstore.derive.facts.note_facts import RULE_CONFIDENCE
 from memstore.derive.facts.quotes import Span, find_source
-from memstore.derive.facts.reader_extractor import RULE_CONFIDENCE
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,10 +72,12 @@ ATTRIBUTES = [
 KEEP, DELETE, INFLECT = range(3)  # what becomes of a word in the plain sentence: "live" is inflected to "lives"
 # Labels of one logit each. `kept`: worth keeping; `begins`: a note begins here; `any`: of the first token, whether the
 # message has a note; `value`: of the attribute; `subject`: names whom or what it is about; `speaker`: it is about who
-# speaks; `ends`: something else no longer holds; `leans`: it is understood only with what stands before it.
-BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "leans")
+# speaks; `ends`: something else no longer holds; `holds`: the value is true now, not denied or over; `leans`: it is
+# understood only with what stands before it.
+BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "holds", "leans")
 MAX_TOKENS, MAX_BEFORE = 220, 40  # of a message's window, and of what was said before it
 LEAST = 0.25  # probability from which a token may belong to a note
+FAINT = 0.1  # and in a text without such tokens, to a note that something else must support
 MIN_WORDS = 2  # of a note
 MISSING = 2, 4  # words of a clause, before and behind a note, with which it is whole
 NEAR = 60  # characters in which these are looked for
@@ -89,6 +92,7 @@ NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
 FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
 )
+_TWICE_INFLECTED = re.compile(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b")
 _POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
 _DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
@@ -115,7 +119,7 @@ class Note:
     """Words of a message that are worth keeping, with what they say.
 
     `score` is the mean logit of its tokens, and `gate` that of its message having any note. `confidence` is the
-    probability that follows. `value` and `subject` are places in the message, `subject` None for who speaks.
+    probability that follows. `values` and `subject` are places in the message, `subject` None for who speaks.
     `sentence` says it in plain words, with {NAME} for who speaks.
     """
 
@@ -125,13 +129,19 @@ class Note:
     gate: float
     type: str
     attribute: str
-    value: Stretch | None
+    values: tuple[Stretch, ...]
     subject: Stretch | None
     of_speaker: bool
     ends: bool
+    holds: bool = True
     leans: bool = False
     sentence: str | None = None
     confidence: float = 0.0
+
+    @property
+    def value(self) -> Stretch | None:
+        """The longest of the values."""
+        return max(self.values, key=lambda each: each.stop - each.start, default=None)
 
     def believed(self, confidence: float) -> Note:
         """Return the note with its probability."""
@@ -160,9 +170,10 @@ def sigmoid(x: Any) -> Any:
 
 
 def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, int]]:
-    """Return the first and last token of each stretch that is worth keeping."""
+    """Return the first and last token of each stretch that is worth keeping; without any, of those that hardly are."""
+    likely = np.flatnonzero(kept >= LEAST)
     first = last = -1
-    for token in np.flatnonzero(kept >= LEAST).tolist():
+    for token in (likely if likely.size else np.flatnonzero(kept >= FAINT)).tolist():
         if first >= 0 and (token - last > GAP + 1 or begins[token] >= 0.5):
             yield first, last
             first = -1
@@ -183,6 +194,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             continue
         mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
         of_speaker = bool(mean["speaker"][0] >= 0)
+        subjects = () if of_speaker else _marked(text, places, logits["subject"][:, 0], first, last)
         yield Note(
             start,
             stop,
@@ -191,9 +203,10 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             TYPES[int(mean["type"].argmax())],
             ATTRIBUTES[int(mean["attribute"].argmax())],
             _marked(text, places, logits["value"][:, 0], first, last),
-            None if of_speaker else _marked(text, places, logits["subject"][:, 0], first, last),
+            max(subjects, key=lambda each: each.stop - each.start, default=None),
             of_speaker,
             bool(mean["ends"][0] >= 0),
+            bool(mean["holds"][0] >= 0),
             bool(mean["leans"][0] >= 0),
             _sentence(text[start:stop], start, places, logits["edit"], logits["phrase"], phrases),
         )
@@ -227,19 +240,11 @@ def _without_edges(text: str, start: int, stop: int) -> tuple[int, int]:
 
 def _marked(
     text: str, places: Sequence[tuple[int, int]], logits: NDArray[Any], first: int, last: int
-) -> Stretch | None:
-    """Return the longest marked stretch of a note."""
-    best: tuple[int, int] | None = None
-    begin: int | None = None
-    for token in range(first, last + 2):
-        marked = token <= last and logits[token] >= 0
-        if marked and begin is None:
-            begin = token
-        elif not marked and begin is not None:
-            if best is None or token - begin > best[1] - best[0]:
-                best = (begin, token)
-            begin = None
-    return Stretch(*_whole_words(text, places[best[0]][0], places[best[1] - 1][1])) if best else None
+) -> tuple[Stretch, ...]:
+    """Return the marked stretches of a note."""
+    runs = groupby(range(first, last + 1), key=lambda token: bool(logits[token] >= 0))
+    marked = [[*tokens] for is_marked, tokens in runs if is_marked]
+    return tuple(Stretch(*_whole_words(text, places[run[0]][0], places[run[-1]][1])) for run in marked)
 
 
 def _sentence(
@@ -275,7 +280,7 @@ def _sentence(
             word = found[0] if edit == KEEP else inflected(found[0])
             spaced = spaced or (edit == INFLECT and found[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
-    text = "".join(parts).strip(" ,;:-–.")
+    text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
     if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
     if _DOUBLE_ARTICLE.search(text):

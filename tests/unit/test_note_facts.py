@@ -1,0 +1,150 @@
+"""What the reader makes of single messages: faults that people found, each with its siblings."""
+
+import pytest
+
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.rules.utterances import Utterance
+from tests.helpers.reading import read
+
+SPEAKER = "Alice"
+
+
+def facts(text: str) -> list[FactDraft]:
+    return read(Utterance(text, "user", SPEAKER, None))
+
+
+def protections(text: str) -> dict[str, str]:
+    """Give what protects the speaker in every context, by its thing: whether it holds."""
+    return {
+        fact.slot.attribute.partition("/")[2]: fact.slot.value
+        for fact in facts(text)
+        if fact.slot and fact.type == "constraint" and fact.subject == SPEAKER
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "things"),
+    [
+        ("I have a severe allergy to walnuts.", ["walnut"]),
+        ("I have a mild allergy to cats.", ["cat"]),
+        ("I've got a known allergy to penicillin.", ["penicillin"]),
+        ("My food allergy is to sesame.", ["sesame"]),
+        ("I have a life-threatening allergy to bee stings.", ["bee sting"]),
+        ("I have a seasonal allergy to birch pollen.", ["birch pollen"]),
+        ("I have a tree nut allergy and a shellfish allergy", ["tree nut", "shellfish"]),
+        ("I've got a peanut allergy and a latex allergy.", ["peanut", "latex"]),
+        ("My allergies: tree nuts, shellfish, kiwi.", ["tree nut", "shellfish", "kiwi"]),
+        ("I'm deathly allergic to walnuts", ["walnut"]),
+        ("I'm severely allergic to wasps", ["wasp"]),
+        ("i am highly allergic to latex", ["latex"]),
+        ("I just found out I'm allergic to hazelnuts", ["hazelnut"]),
+    ],
+)
+def test_an_allergy_is_kept_with_its_thing(text: str, things: list[str]) -> None:
+    assert protections(text) == dict.fromkeys(things, "yes")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I don't have a severe allergy to nuts",
+        "I don't have a serious allergy to dairy.",
+        "No, I haven't got a bad allergy to cats",
+        "I do not have a life-threatening allergy to shellfish.",
+    ],
+)
+def test_a_denied_allergy_never_stands_as_one(text: str) -> None:
+    assert "yes" not in protections(text).values()
+    assert not [fact for fact in facts(text) if "severe" in (fact.slot.attribute if fact.slot else "")]
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("turns out dairy isnt the problem, its gluten. coeliac.", "coeliac"),
+        ("doc says its coeliac disease, so no more gluten for me", "coeliac"),
+        ("We're both vegetarian, so please no meat", "vegetarian"),
+        ("my wife and I are both vegan so skip the cheese", "vegan"),
+    ],
+)
+def test_what_protects_is_noticed_in_passing(text: str, word: str) -> None:
+    assert [fact for fact in facts(text) if word in fact.text and fact.type == "constraint"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bob: I'm allergic to nuts.",
+        "[10:02] Bob: I live in Rome",
+        "**Bob**: I work at Siemens.",
+        "From Bob: I'm allergic to latex.",
+        "I got this email from a guest: Hi, I am allergic to shellfish and I live in Turin.",
+        "here's what my sister wrote me:\nI'm pregnant! We moved to Lyon.",
+        "Forwarded from Dana:\nI am diabetic and I live in Oslo now.",
+        "[21:14, 3/4/2026] Mia: I'm vegan btw",
+        "As a persona: My name is Max, I live in Hamburg, I'm vegan. Answer as Max.",
+        "Pretend you are Lena: I am 34, I live in Kiel and I'm allergic to eggs. Answer as her.",
+        "Let's role play. Me: I'm Captain Vane, I live on Tortuga and I hate rum.",
+        "Write as this character: My name is Otto, I'm a diabetic baker from Graz.",
+    ],
+)
+def test_the_words_of_others_and_of_roles_are_no_facts_of_the_speaker(text: str) -> None:
+    assert [fact.text for fact in facts(text) if fact.subject == SPEAKER] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Make it shorter",
+        "Use bullet points for this one",
+        "No emojis in this tweet please",
+        "Keep this one under 100 words",
+        "Just this once, answer in French",
+        "No headings in this draft please",
+        "Explain LeetCode 25 - Reverse Nodes in k-Group",
+        "Implement Dijkstra in Rust",
+        "Write a bash script that renames files",
+        "Explain the CAP theorem like I'm five",
+        "Forget my previous home address.",
+        "Delete what you know about my job.",
+        "please forget my old phone number",
+        "Don't remember this.",
+    ],
+)
+def test_requests_of_the_moment_are_no_facts(text: str) -> None:
+    assert [fact.text for fact in facts(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "can u keep answers short pls",
+        "from now on answer in German",
+        "please always answer in French",
+        "never use emojis with me",
+        "dont call me mate, ever",
+    ],
+)
+def test_how_to_answer_from_now_on_always_holds(text: str) -> None:
+    assert [fact.type for fact in facts(text)] in (["procedure"], ["constraint"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("I've started seeing someone, her name is Jess.", ["Jess"]),
+        ("I'm dating someone new, his name is Tariq", ["Tariq"]),
+        ("been seeing a guy called Marek since June", ["Marek"]),
+        ("My new girlfriend is called Ines.", ["Ines"]),
+        ("We made it, we're in Cardiff now!", ["Cardiff"]),
+        ("finally moved, we're in Leeds now", ["Leeds"]),
+        ("so we live in Ghent now, boxes everywhere", ["Ghent"]),
+        ("my dentist appointment is on Friday at 8.", ["Friday at 8"]),
+        ("meeting with Tom on Monday at 10", ["Tom", "Monday at 10"]),
+        ("eye test on 12 March at 14:30", ["12 March at 14:30"]),
+        ("MOT for the van is Tuesday at 9", ["Tuesday at 9"]),
+    ],
+)
+def test_a_fact_has_the_words_that_matter(text: str, words: list[str]) -> None:
+    assert [fact for fact in facts(text) if all(word in fact.text for word in words)]
+    assert not [fact for fact in facts(text) if fact.slot and fact.slot.value in ("someone", "someone new")]
