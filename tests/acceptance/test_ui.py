@@ -239,7 +239,7 @@ async def test_a_user_without_messages_is_shown(store: AsyncMemoryStore) -> None
         for name in ("fact", "quarantined", "receipt"):
             page = await read(client, url_to("users", name))
             assert "Nothing is remembered" not in page.text, name
-            assert ("Latest contexts" if name == "receipt" else "Latest facts") in page.text
+            assert ("Latest contexts" if name == "receipt" else 'id="known">Facts') in page.text
 
 
 async def signed_in(client: httpx.AsyncClient, secret: str, further: str = "/ui/") -> httpx.Response:
