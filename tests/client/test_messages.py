@@ -341,6 +341,7 @@ async def test_lists_of_facts_begin_with_what_matters_and_so_do_their_pages(stor
     assert len({one.occurred_at for one in every}) == 2
     assert len(every) == 3 * len(TYPES)
     assert await alice.facts(as_of=datetime.now(UTC)) == every
+    assert list((await alice.entity("note")).facts) == latest_first(every)
     for limit in (1, 3):
         walked: list[Fact] = []
         for _ in every:
