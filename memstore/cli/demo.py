@@ -19,7 +19,7 @@ USER, CONVERSATION = "alice", "lisbon"
 DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
 BUDGET = 1200
 SYSTEM = "You are a travel assistant. Use what you remember of Alice."
-FACTS_SHOWN, HITS_SHOWN = 6, 5  # shown
+FACTS_SHOWN, HITS_SHOWN = 9, 5  # shown
 
 
 def demo(
@@ -50,7 +50,7 @@ def demo(
             )
             derived = list_derived(made)
             _print_step(2, "Derived", f"{derived}; no LLM was asked")
-            _print_step(3, "What is known of Alice", "the latest of it")
+            _print_step(3, "What is known of Alice", "what matters first")
             print_facts(alice.facts(limit=FACTS_SHOWN))
             _print_step(4, "Recalled", question)
             print_hits(alice.recall(question, limit=HITS_SHOWN))

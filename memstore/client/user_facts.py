@@ -18,12 +18,22 @@ from memstore.ingest.validation import (
     check_name,
     check_number,
     check_text,
-    to_page_position,
     to_utc,
     to_uuid,
     to_uuids,
 )
-from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, NORMAL, Entity, Fact, FactChange, Importance, Profile
+from memstore.models import (
+    FACT_KINDS,
+    FACT_STATES,
+    FACT_TYPES,
+    NORMAL,
+    Entity,
+    Fact,
+    FactChange,
+    Importance,
+    Profile,
+    latest_first,
+)
 from memstore.store import facts, messages
 from memstore.store.database import Database
 
@@ -50,19 +60,23 @@ class AsyncUserFacts:
         kind: str | None = None,
         as_of: When | None = None,
         ids: Sequence[UUID] | None = None,
-        before: tuple[datetime, UUID] | None = None,
+        before: Fact | UUID | None = None,
         limit: int | None = None,
         unused_since: When | None = None,
     ) -> list[Fact]:
-        """Return facts with their sources, the latest first.
+        """Return facts with their sources, what matters first.
+
+        That is pinned ones, then those of the types constraint, procedure, identity, relationship, an application's
+        own, goal, plan, task, decision, preference, possession, event and statement, unimportant ones last; of each
+        the latest first.
 
         `state` is active, ended (its end has passed), expired (its `expires_at` has), quarantined (it waits to be
         confirmed), superseded, retracted or erased; "all", or None, is any of them. With `as_of` the facts that were
         active at that moment, as they were known then. `ids` are the only ones that are wanted, in the state that is
         asked for; unknown ones are left out.
 
-        With a `limit` a page of them as they are now: `before` are `occurred_at` and `id` of the last one of the page
-        before. With `unused_since` those that were known then and have been in no context since, as the receipts say:
+        With a `limit` a page of them as they are now: `before` is the last fact of the page before; `NotFound` if it is
+        gone. With `unused_since` those that were known then and have been in no context since, as the receipts say:
         these are kept for `receipt_retention_days`.
         """
         if limit is not None:
@@ -74,7 +88,7 @@ class AsyncUserFacts:
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         await self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
-        position = to_page_position(before)
+        last = None if before is None else to_uuid(before)
         filters: dict[str, Any] = {
             "state": None if state == ANY_STATE else state,
             "type": type,
@@ -86,7 +100,7 @@ class AsyncUserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=position, limit=limit)
+            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -133,7 +147,7 @@ class AsyncUserFacts:
         fact_id = to_uuid(fact)
         async with self._database.user_transaction(self.id) as tx:
             older = [change.fact_id for change in await facts.superseded_by(tx, fact_id)]
-            return await facts.facts(tx, state="superseded", ids=older) if older else []
+            return latest_first(await facts.facts(tx, state="superseded", ids=older)) if older else []
 
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.

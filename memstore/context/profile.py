@@ -32,6 +32,7 @@ from memstore.models import (
     ProfileLine,
     Reason,
     Receipt,
+    latest_first,
 )
 from memstore.providers import TokenCounter
 from memstore.text import format_day
@@ -253,7 +254,7 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     span = max(newest - oldest, timedelta(days=1))
     frequencies = Counter(word for fact in about for word in set(_words(fact)))
     typed, spoken, brief, unclear = (list[_Candidate]() for _ in range(4))
-    for fact in sorted(about, key=lambda fact: (-fact.occurred_at.timestamp(), fact.id)):
+    for fact in latest_first(about):
         is_fresh = fact.occurred_at >= newest - FRESH
         quotation = SPOKEN.match(fact.text)
         words = quotation["words"] if quotation else ""

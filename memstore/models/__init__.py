@@ -31,6 +31,7 @@ from memstore.models.facts import (
     MODEL_TYPES as MODEL_TYPES,
     NORMAL as NORMAL,
     QUARANTINED as QUARANTINED,
+    TYPE_ORDER as TYPE_ORDER,
     UNIMPORTANT as UNIMPORTANT,
     Edge as Edge,
     Entity as Entity,
@@ -46,6 +47,7 @@ from memstore.models.facts import (
     RememberedFact as RememberedFact,
     SaidFact as SaidFact,
     kind_of as kind_of,
+    latest_first as latest_first,
 )
 from memstore.models.messages import (
     IMPORTED_MEMORY as IMPORTED_MEMORY,

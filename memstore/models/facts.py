@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -83,6 +83,22 @@ Importance = Literal["pinned", "normal", "unimportant"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
 # Those that a chat model is asked for: things and tasks are told as statements and plans.
 MODEL_TYPES = tuple(name for name in FACT_TYPES if name not in ("task", "possession"))
+# The order of lists: what protects, how to answer, who somebody is, what is planned. None: an application's own types.
+TYPE_ORDER: tuple[str | None, ...] = (
+    "constraint",
+    "procedure",
+    "identity",
+    "relationship",
+    None,
+    "goal",
+    "plan",
+    "task",
+    "decision",
+    "preference",
+    "possession",
+    "event",
+    "statement",
+)
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
 IMPORTANCES = ALWAYS, NORMAL, UNIMPORTANT = get_args(Importance)
 QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
@@ -106,6 +122,11 @@ def state_of(fact: FactColumns) -> str:
     if fact.expires_at is not None and fact.expires_at <= now:
         return "expired"
     return "ended" if fact.valid_to is not None and fact.valid_to <= now else fact.state
+
+
+def latest_first(facts: Iterable[Fact]) -> list[Fact]:
+    """Return facts by when they were said, the latest first."""
+    return sorted(facts, key=lambda fact: (-fact.occurred_at.timestamp(), fact.id))
 
 
 def kind_of(type: str) -> str:

@@ -15,8 +15,9 @@ from uuid import UUID
 import numpy as np
 
 from memstore import ids
-from memstore.errors import Conflict
+from memstore.errors import Conflict, NotFound
 from memstore.models import (
+    TYPE_ORDER,
     Edge,
     EventType,
     Fact,
@@ -27,6 +28,7 @@ from memstore.models import (
     KnownFact,
     RememberedFact,
     SaidFact,
+    latest_first,
 )
 from memstore.providers import Vectors
 from memstore.store import chunks
@@ -99,21 +101,22 @@ async def facts(
     subject: str | None = None,
     ids: Sequence[UUID] | None = None,
     as_of: datetime | None = None,
-    before: tuple[datetime, UUID] | None = None,
+    before: UUID | None = None,
     limit: int | None = None,
     unused_since: datetime | None = None,
 ) -> list[Fact]:
-    """Return the user's facts with their sources, the latest first; as they were known at a past moment.
+    """Return the user's facts with their sources, what matters first; as they were known at a past moment.
 
-    With a `limit` a page of them as they are now: those that come after one, by when that was said and its id. With
-    `unused_since` those that were known then and of which no receipt since says that they were in a context.
+    With a `limit` a page of them as they are now: those that come after the fact `before`. With `unused_since` those
+    that were known then and of which no receipt since says that they were in a context.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "unused_since": unused_since}
+    values |= {"as_of": as_of, "unused_since": unused_since, "type_order": list(TYPE_ORDER)}
     if limit is not None:
-        at, id = before or (None, None)
-        ids = await tx.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
-        return await _facts_of(tx, ids)
+        ids = await tx.column(SQL["fact_page"], limit=limit, before=before, **values)
+        if not ids and before is not None and await fact(tx, before) is None:
+            raise NotFound(f"The fact {before}, after which the page begins, is gone: begin at the first page.")
+        return await facts(tx, state=None, ids=ids) if ids else []
     wanted = None if ids is None else list(ids)
     return await tx.all(SQL["facts"], _with_sources, ids=wanted, **values)
 
@@ -123,7 +126,7 @@ async def naming(tx: Transaction, name: str) -> list[Fact]:
     rows = await tx.tuples(SQL["naming"], name=name)
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
     named = [id for id, text in rows if whole.search(text)]
-    return await facts(tx, ids=named) if named else []
+    return latest_first(await facts(tx, ids=named)) if named else []
 
 
 async def fact(tx: Transaction, id: UUID) -> Fact | None:
@@ -134,11 +137,7 @@ async def fact(tx: Transaction, id: UUID) -> Fact | None:
 async def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Return the facts that these messages say, of whatever state, the latest first."""
     rows = await tx.tuples(SQL["said_by"], messages=list(messages), limit=limit)
-    return await _facts_of(tx, [id for _, id in rows])
-
-
-async def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
-    return await facts(tx, state=None, ids=ids) if ids else []
+    return latest_first(await facts(tx, state=None, ids=[id for _, id in rows]))
 
 
 def standing(

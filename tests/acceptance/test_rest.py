@@ -239,6 +239,11 @@ async def test_pages_of_conversations_and_facts_have_each_once(client: httpx.Asy
         seen = [one[field] async for page in pages(client, path("alice", place), 3) for one in page]
         assert len(seen) == len(set(seen)) == 7
     assert seen[0] == "The user likes c6."
+    facts = path("alice", "facts")
+    page = await ok(client, "GET", facts, params={"limit": 3})
+    await ok(client, "POST", f"{facts}/{page['items'][-1]['id']}/erase")
+    gone = await client.get(facts, params={"cursor": page["next_cursor"]})
+    assert (gone.status_code, "begin at the first page" in gone.json()["detail"]) == (404, True)
 
 
 async def test_a_cursor_that_is_none_is_refused(client: httpx.AsyncClient) -> None:

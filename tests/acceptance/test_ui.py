@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 import httpx
 from markupsafe import escape
@@ -239,7 +240,25 @@ async def test_a_user_without_messages_is_shown(store: AsyncMemoryStore) -> None
         for name in ("fact", "quarantined", "receipt"):
             page = await read(client, url_to("users", name))
             assert "Nothing is remembered" not in page.text, name
-            assert ("Latest contexts" if name == "receipt" else "Latest facts") in page.text
+            assert ("Latest contexts" if name == "receipt" else 'id="known">Facts') in page.text
+
+
+async def test_pages_of_facts_begin_with_what_matters_and_have_each_once(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    nuts = await alice.add_fact("The user is allergic to nuts.", type="constraint")
+    for number in range(50):
+        await alice.add_fact(f"The user has read book {number}.", type="event")
+    async with looking(store) as client:
+        first = await read(client, url_to("users", "alice", "facts"))
+        [more] = [link for link in first.links if "cursor=" in link]
+        second = await read(client, more)
+        seen = [
+            one for page in (first, second) for one in re.findall(r'main-link" href="[^"]+/([0-9a-f-]+)"', page.text)
+        ]
+        assert seen == [str(fact.id) for fact in await alice.facts()]
+        assert (seen[0], len(seen)) == (str(nuts.id), 51)
+        await alice.erase_fact(UUID(seen[39]))
+        assert "begin at the first page" in (await read(client, more, status=404)).text
 
 
 async def signed_in(client: httpx.AsyncClient, secret: str, further: str = "/ui/") -> httpx.Response:

@@ -125,7 +125,7 @@ async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryS
         ("valid_to=.* is before valid_from", lambda: user.edit_fact(fact, **turned)),
         ("'abc' is no id", lambda: user.summary("abc")),  # type: ignore[arg-type]
         ("'a' is no time", lambda: user.conversations(before=("a", "b"))),  # type: ignore[arg-type]
-        ("'b' is no id", lambda: user.facts(before=("2024-01-01", "b"), limit=1)),  # type: ignore[arg-type]
+        ("'b' is no id", lambda: user.facts(before="b", limit=1)),  # type: ignore[arg-type]
         ("time and the id of the last one", lambda: user.conversations(before="2024-01-01")),  # type: ignore[arg-type]
         ("'abc' is no id", lambda: store.tokens.revoke("abc")),  # type: ignore[arg-type]
         ("a number of days", lambda: store.tokens.create(days="3")),  # type: ignore[arg-type]

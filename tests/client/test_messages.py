@@ -1,14 +1,16 @@
 """The recent tier: what goes in comes out, once, in order, unchanged."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
+from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from memstore import Conflict, DatabaseError, InvalidInput
+from memstore import Conflict, DatabaseError, InvalidInput, NotFound
 from memstore.client.store import AsyncMemoryStore
+from memstore.models import Fact, latest_first
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Lisboa"}'}}
 EARLY = datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=5)))
@@ -287,14 +289,14 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
     pages, last = [], None
     while page := await alice.facts(state=None, before=last, limit=2):
         pages += [one.id for one in page]
-        last = page[-1].occurred_at, page[-1].id
+        last = page[-1]
     assert pages == [one.id for one in every]
     assert len(pages) >= 4
     assert await alice.facts(type=every[0].type, subject=every[0].subject.upper(), limit=100)
     assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
         one.id for one in every if said[0].id in one.sources
     }
-    said_by = [one.id for one in every if one.sources]
+    said_by = [one.id for one in latest_first(every) if one.sources]
     for number in range(1, len(said_by) + 1):
         latest = await alice.facts_said_by([one.id for one in said], limit=number)
         assert [one.id for one in latest] == said_by[:number]
@@ -312,6 +314,45 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
     assert [one.id for one in await alice.receipt_page(before=first[-1].id)] == ids[:1]
     assert [one.id for one in await alice.receipt_page(conversation_id=lisbon.id)] == [ids[2], ids[0]]
     assert await bob.receipt_page() == []
+
+
+TYPES = (
+    *("constraint", "procedure", "identity", "relationship", "deadline", "goal", "plan", "task", "decision"),
+    *("preference", "possession", "event", "statement"),
+)
+
+
+async def test_lists_of_facts_begin_with_what_matters_and_so_do_their_pages(store: AsyncMemoryStore) -> None:
+    alice, importances = store.user("alice"), ("pinned", "normal", "unimportant")
+    await alice.update(settings={"fact_types": {"deadline": "a day by which something must be ready"}})
+    for type in reversed(TYPES):
+        for number in range(3):
+            importance = importances[number] if type in ("plan", "deadline") else "normal"
+            await alice.add_fact(f"The user has note {number} of {type}.", type=type, importance=importance)
+    with psycopg.connect(store.url, autocommit=True) as database:  # two of each type at the same time
+        database.execute(
+            "UPDATE facts SET occurred_at = CASE WHEN text LIKE '%%note 1%%' THEN %s ELSE %s END", [BEGAN, THEN]
+        )
+
+    every = await alice.facts()
+    expected = sorted(every, key=lambda one: (importances.index(one.importance), TYPES.index(one.type)))
+    by_place = groupby(expected, key=lambda one: (one.importance, one.type))
+    assert every == [one for _, group in by_place for one in latest_first(group)]
+    assert len({one.occurred_at for one in every}) == 2
+    assert len(every) == 3 * len(TYPES)
+    assert await alice.facts(as_of=datetime.now(UTC)) == every
+    assert list((await alice.entity("note")).facts) == latest_first(every)
+    for limit in (1, 3):
+        walked: list[Fact] = []
+        for _ in every:
+            walked += await alice.facts(before=walked[-1] if walked else None, limit=limit)
+        assert walked == every
+    await alice.retract_fact(every[5])
+    assert await alice.facts(before=every[5].id, limit=2) == every[6:8]
+    await alice.erase_fact(every[4])
+    with pytest.raises(NotFound, match="is gone: begin at the first page"):
+        await alice.facts(before=every[4], limit=2)
+    assert await alice.facts(before=every[-1], limit=2) == []
 
 
 async def test_items_are_found_by_their_ids(store: AsyncMemoryStore) -> None:

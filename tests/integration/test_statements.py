@@ -17,7 +17,7 @@ import pytest
 import memstore.store
 from memstore._sync.derive.maintenance import maintain_indexes
 from memstore._sync.store import database as blocking
-from memstore.models import Role, Tier
+from memstore.models import TYPE_ORDER, Role, Tier
 from memstore.store import chunks, queue, vector_indexes
 from memstore.store.chunks import Filters
 from memstore.store.database import Database
@@ -484,7 +484,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         (
             "facts",
             "facts",
-            dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
+            dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since"))
+            | {"ids": some, "type_order": list(TYPE_ORDER)},
         ),
         (
             *("facts", "standing_facts"),

@@ -183,12 +183,13 @@ class FactParams(PageParams):
 
 @facts.get("/facts")
 async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
-    """Return facts, the latest first: a page as they are, or all as they were known at a moment."""
+    """Return facts, what matters first: a page as they are, or all as they were known at a moment."""
     filters = params.model_dump(exclude={"cursor", "limit"})
     if params.as_of is not None:
         return Page(items=await user.facts(**filters))
-    rows = await user.facts(**filters, before=params.position(tuple[datetime, UUID]), limit=params.limit + 1)
-    return params.page(rows, lambda fact: [fact.occurred_at, fact.id])
+    (last,) = params.position(tuple[UUID]) or (None,)
+    rows = await user.facts(**filters, before=last, limit=params.limit + 1)
+    return params.page(rows, lambda fact: [fact.id])
 
 
 @facts.post("/facts", status_code=201)

@@ -73,7 +73,7 @@ class MemoryDetail(Memory):
 
 
 class Memories(Result):
-    """Hits of a search, the best first, or facts, the latest first."""
+    """Hits of a search, the best first, or facts, what matters first."""
 
     memories: list[Memory]
     next_cursor: Annotated[str | None, Field(description="Of the next page of a list; absent on the last.")] = None

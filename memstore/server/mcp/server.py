@@ -136,7 +136,7 @@ def _explain(error: Expected) -> str:
 
 
 async def read_facts() -> str:
-    """The active facts, the latest first, a line each with its id."""  # clients read this
+    """The active facts, what matters first, a line each with its id."""  # clients read this
     facts = await current_memory.get().user.facts(limit=MAX_FACTS)
     lines = [
         list_line(fact.text, format_day(fact.occurred_at), results.shorten(results.FACT, fact.id)) for fact in facts

@@ -197,13 +197,12 @@ async def list_memories(
     limit: Annotated[int, Field(ge=1, le=100, description="At most so many in this page.")] = 20,
     cursor: Annotated[Id | None, _about("The next_cursor of the page before, with the same arguments.")] = None,
 ) -> results.Memories:
-    """List what is known of the user as facts, the latest first, page by page.
+    """List what is known of the user as facts, what matters first, page by page.
 
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
     """
     user = current_memory.get().user
-    last = None if cursor is None else await user.fact(await results.find_fact(user, cursor))
-    before = None if last is None else (last.occurred_at, last.id)
+    before = None if cursor is None else await results.find_fact(user, cursor)
     facts = await user.facts(state=state, type=type, subject=subject, before=before, limit=limit + 1)
     page = facts[:limit]
     return results.Memories(  # a model neither reads nor confirms what waits

@@ -52,7 +52,7 @@ async def home(ui: UIRequest) -> Response:
 
 
 async def overview(ui: UIRequest) -> Response:
-    """Show a user: how much there is, and what came last."""
+    """Show a user: how much there is, what matters, and what came last."""
     user = ui.user
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
     profile = await user.profile(PROFILE_BUDGET)
@@ -152,12 +152,13 @@ async def show_summary(ui: UIRequest) -> Response:
 
 
 async def list_facts(ui: UIRequest) -> Response:
-    """Show a page of facts, the latest first."""
+    """Show a page of facts, what matters first."""
     state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
     types = await ui.user.fact_types()
     type = ui.param("type") if ui.param("type") in types else None
     asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
-    rows = await ui.user.facts(**asked, before=ui.position(tuple[datetime, UUID]), limit=FACTS + 1)
+    (last,) = ui.position(tuple[UUID]) or (None,)
+    rows = await ui.user.facts(**asked, before=last, limit=FACTS + 1)
     return ui.page(
         "facts.html",
         facts=rows[:FACTS],

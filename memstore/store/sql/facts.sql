@@ -47,6 +47,11 @@ CASE WHEN was.state <> 'active' THEN was.state
      WHEN was.valid_to <= coalesce(%(as_of)s, now()) THEN 'ended'
      ELSE 'active' END
 
+-- fragment place --
+-- Where a fact stands in a list, before its time decides: by its importance, then by its type.
+CASE was.importance WHEN 'pinned' THEN 0 WHEN 'normal' THEN 100 ELSE 200 END
++ coalesce(array_position(%(type_order)s::text[], was.type), array_position(%(type_order)s::text[], NULL))
+
 -- fragment unused --
 -- Facts that were known at a moment, and of which no receipt since says that they were in a context.
 (%(unused_since)s::timestamptz IS NULL
@@ -59,7 +64,7 @@ CASE WHEN was.state <> 'active' THEN was.state
         FROM receipts r WHERE r.user_id = %(user_id)s AND r.recorded_at >= %(unused_since)s))
 
 -- facts --
--- A user's facts with their sources, the latest first.
+-- A user's facts with their sources, what matters first.
 -- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
 SELECT was.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(s.message_id, s.start, s.stop, s.trust) ORDER BY s.message_id), '[]')
@@ -77,7 +82,7 @@ WHERE f.user_id = %(user_id)s
   AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
   AND <unused>
-ORDER BY coalesce(first.said, was.occurred_at) DESC, f.id
+ORDER BY <place>, coalesce(first.said, was.occurred_at) DESC, f.id
 
 -- naming --
 -- Facts of others whose text has a name in it, as a word or as a part of one.
@@ -287,17 +292,24 @@ WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
 
 
 -- fact_page --
--- Which facts a page has, the latest first; of a state, a type and a subject where these are given.
-SELECT id FROM facts was
-WHERE user_id = %(user_id)s
-  AND (%(state)s::text IS NULL OR %(state)s = <state>)
-  AND <unused>
-  AND (%(type)s::text IS NULL OR type = %(type)s)
-  AND (%(kind)s::text IS NULL OR kind = %(kind)s)
-  AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))
-  AND (%(before)s::timestamptz IS NULL
-       OR occurred_at <= %(before)s AND (occurred_at < %(before)s OR id > %(id)s::uuid))
-ORDER BY occurred_at DESC, id
+-- Which facts a page has, what matters first; of a state, a type and a subject where these are given.
+WITH last AS (
+    SELECT <place> AS place, was.occurred_at, was.id FROM facts was
+    WHERE was.user_id = %(user_id)s AND was.id = %(before)s::uuid
+)
+SELECT f.id
+FROM (SELECT <place> AS place, was.occurred_at, was.id FROM facts was
+      WHERE was.user_id = %(user_id)s
+        AND (%(state)s::text IS NULL OR %(state)s = <state>)
+        AND <unused>
+        AND (%(type)s::text IS NULL OR was.type = %(type)s)
+        AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
+        AND (%(subject)s::text IS NULL OR lower(was.subject) = lower(%(subject)s))
+      OFFSET 0) AS f  -- the place of each is computed once
+LEFT JOIN last ON true
+WHERE %(before)s::uuid IS NULL OR f.place > last.place
+   OR f.place = last.place AND (f.occurred_at < last.occurred_at OR f.occurred_at = last.occurred_at AND f.id > last.id)
+ORDER BY f.place, f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
 -- said_by --
