@@ -282,8 +282,8 @@ def test_an_instruction_of_a_project_does_not_always_hold_in_another(url: str) -
     )
     for text in (here, below, elsewhere):
         assert all(words in standing(text) for words in ("name is Zoe", "allergic to nuts", "EpiPen"))
-    assert "never use ORM" in standing(here) and "never use ORM" in standing(below)
-    assert "never use ORM" not in standing(elsewhere)
+    assert "never use ORM there" in standing(here) and "never use ORM" in standing(below)
+    assert "never use ORM there" not in standing(elsewhere)
 
 
 def standing(context: str | None) -> str:
@@ -293,7 +293,7 @@ def standing(context: str | None) -> str:
 
 async def contexts_of(url: str, says: str, *folders: str) -> list[str | None]:
     told = [
-        "The database of project Otter is Postgres 17; never use ORM there. Please always run make lint first.",
+        "The database of project Otter is Postgres 17. Please never use ORM there. Please always run make lint first.",
         "My name is Zoe, I'm allergic to nuts.",
     ]
     async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:

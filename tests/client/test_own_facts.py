@@ -111,7 +111,7 @@ async def test_rules_know_a_type_by_its_words(url: str) -> None:
         assert await types(alice) == {
             "The user's report is DUE on Friday.": "deadline",
             "The user lives in Dueville.": "identity",
-            "The user's deadline: 12 May.": "deadline",
+            'The user: "The deadline for the draft is 12 May"': "deadline",
             "The user is allergic to peanuts.": "constraint",
         }
 

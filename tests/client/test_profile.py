@@ -112,8 +112,8 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
         "On Sundays I bake bread.",
         "In summer I swim in the lake behind our house.",
         "@writer keep the discount of my old customers, I want it until next June.",
-        "I love slow evenings with long novels and strong tea to avoid screens and late nights, but I'm not sure how to "
-        "fit them into my present week, so can you help me with a plan for it?",
+        "I love slow evenings with long novels and strong tea to avoid screens and late nights, but I'm not sure how "
+        "to fit them into my present week, so can you help me with a plan for it?",
         "If the bank in the town agrees to the loan that the mayor has promised to all of the small shops, "
         "I buy the bakery in Leeds with my sister Clara.",
     )

@@ -48,9 +48,10 @@ CASE WHEN was.state <> 'active' THEN was.state
      ELSE 'active' END
 
 -- fragment place --
--- Where a fact stands in a list, before its time decides: by its importance, then by its type.
+-- Where a fact stands in a list, before its time decides: by its importance, then by its type, then with a value.
 CASE was.importance WHEN 'pinned' THEN 0 WHEN 'normal' THEN 100 ELSE 200 END
-+ coalesce(array_position(%(type_order)s::text[], was.type), array_position(%(type_order)s::text[], NULL))
++ 2 * coalesce(array_position(%(type_order)s::text[], was.type), array_position(%(type_order)s::text[], NULL))
++ (was.value IS NULL)::int
 
 -- fragment unused --
 -- Facts that were known at a moment, and of which no receipt since says that they were in a context.
