@@ -13,12 +13,13 @@ A page says in comments, which readers do not see, what its blocks need and the 
 """
 
 import os
+import random
 import re
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
@@ -126,13 +127,20 @@ def _in_process(path: Path, step: Step, names: dict[str, Any]) -> None:
 
 def _in_shell(path: Path, step: Step, functions: list[str]) -> None:
     """Run commands; a server among them has a port that nobody else has."""
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        port = str(bound.getsockname()[1])
+    port = _free_port()
     commands = SERVING.sub(lambda one: _served(*one.groups(), port), step.code.replace(":8377", f":{port}"))
     told = "\n".join([PRELUDE, *functions, commands])
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", told], stdin=subprocess.DEVNULL)
     if done.returncode:
         raise SystemExit(f"{path.name}:{step.line} ended with {done.returncode}:\n{step.code}")
+
+
+def _free_port() -> str:
+    """Return a port below those that the system gives to whoever asks for any: nobody takes it meanwhile."""
+    while True:
+        port = random.randrange(20_000, 30_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return str(port)
 
 
 def _served(variables: str, command: str, stays: str, port: str) -> str:
