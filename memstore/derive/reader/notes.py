@@ -256,7 +256,7 @@ def _sentence(
     phrases: Sequence[str],
 ) -> str | None:
     """Return a quote in plain words, None where one of its edits is not sure."""
-    if len(sentences(quote)) > 1:
+    if len(sentences(quote)) > 1 or '"' in quote:  # who quotes is quoted
         return None
     edits, before = _log_softmax(edits), _log_softmax(before)
     parts: list[str] = []
