@@ -44,6 +44,13 @@ def test_an_allergy_is_kept_with_its_thing(text: str, things: list[str]) -> None
     assert protections(text) == dict.fromkeys(things, "yes")
 
 
+@pytest.mark.parametrize("text", ["got endometriosis", "have fibromyalgia", "got sarcoidosis"])
+def test_an_illness_that_only_the_reader_knows_has_its_words(text: str) -> None:
+    [fact] = facts(text)
+    assert fact.type == "constraint"
+    assert text.split()[-1] in fact.text
+
+
 @pytest.mark.parametrize(
     "text",
     [

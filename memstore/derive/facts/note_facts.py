@@ -14,25 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memstore.derive.chunking import Spans, sentences
-from memstore.derive.facts.drafts import (
-    STATEMENT,
-    FactDraft,
-)
+from memstore.derive.facts.drafts import STATEMENT, FactDraft
 from memstore.derive.facts.normalization import is_denied, takes_away_protection
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention, canonical, render, without_article
-from memstore.derive.rules.utterances import (
-    Sentence,
-    Utterance,
-    in_quotes,
-    type_of,
-)
-from memstore.models import (
-    Role,
-    kind_of,
-)
+from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes, type_of
+from memstore.models import Role, kind_of
 from memstore.store.tokenize import terms
 
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
@@ -122,21 +111,23 @@ def extract(
         if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
             note = replace(note, type="event", attribute="other")
         if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
-            facts += [replace(_draft(one, code), confidence=note.confidence) for one in inside]
+            facts += [_draft(one, code, note.confidence) for one in inside]
             continue
         protections = _protections(note, utterance, inside, code)
         short = [one for one in protections if one.text]
         if len(short) > 1:
-            facts += [replace(_draft(one, code), confidence=note.confidence) for one in short]
+            facts += [_draft(one, code, note.confidence) for one in short]
         elif _is_plain(note, inside, utterance.text, spans):
             facts.append(_draft_note(note, utterance, protections or inside, code))
             continue
         elif short and note.type == "constraint":
-            if _count_words(utterance.text, *_sentences_of(note, spans)) <= MOST_STANDING:
-                facts.append(_draft_note(_as_sentences(note, spans), utterance, protections, code))
+            start, stop = _sentences_of(note, spans)
+            if _count_words(utterance.text, start, stop) <= MOST_STANDING:
+                whole = replace(note, start=start, stop=stop, sentence=None)
+                facts.append(_draft_note(whole, utterance, protections, code))
                 continue
             # In every context stands what is short; the quotation answers who asks.
-            facts += [replace(_draft(one, code), confidence=note.confidence) for one in short]
+            facts += [_draft(one, code, note.confidence) for one in short]
         quoted.append(replace(note, type="event", attribute="other") if short else note)
     for note in _whole_thoughts(quoted, utterance.text, spans):
         inside = [one for one in mentions if _fits(note, one, utterance)]
@@ -240,8 +231,8 @@ def _root(slot: Slot) -> str:
 def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> FactDraft:
     """Return a note as a fact: as its slot says it, in plain words if they are sure, else as it was said."""
     mention = mentions[0] if len(mentions) == 1 else None
-    if mention and mention.type != "plan" and _is_covered(note.start, note.stop, mentions):
-        return replace(_draft(mention, code), confidence=note.confidence)
+    if mention and mention.text and mention.type != "plan" and _is_covered(note.start, note.stop, mentions):
+        return _draft(mention, code, note.confidence)
     text = _quotation(utterance, note.start, note.stop)
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
@@ -300,11 +291,6 @@ def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMentio
     return guards
 
 
-def _as_sentences(note: Note, spans: Spans) -> Note:
-    start, stop = _sentences_of(note, spans)
-    return replace(note, start=start, stop=stop, sentence=None)
-
-
 def extract_memory(utterance: Utterance, kind: str, types: Mapping[str, re.Pattern[str]]) -> list[FactDraft]:
     """Return the facts of what another assistant remembered: its slots, and every other sentence as it stands.
 
@@ -357,8 +343,8 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
     return bool(utterance.speaker) and len(others) == 1 and None not in others
 
 
-def _draft(one: SlotMention, code: str) -> FactDraft:
-    said = (RULE_CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
+def _draft(one: SlotMention, code: str, confidence: float = RULE_CONFIDENCE) -> FactDraft:
+    said = (confidence, code, one.start, one.stop, one.valid_from, one.valid_to)
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
