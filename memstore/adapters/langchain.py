@@ -18,7 +18,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Hit
 
-METADATA = ("tier", "score", "role", "speaker", "seq", "start")
+METADATA = ("tier", "score", "role", "speaker", "seq", "start", "later")
 
 
 class MemstoreRetriever(BaseRetriever):

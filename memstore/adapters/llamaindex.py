@@ -195,7 +195,7 @@ def _calls(chat: ChatMessage) -> Json:
 
 def _format_hit(hit: Hit) -> str:
     who = f"{clean_name(hit.speaker)}: " if hit.speaker and hit.tier == "messages" else ""
-    lines = indent_further_lines(hit.text).splitlines()
+    lines = indent_further_lines(hit.text_with_later).splitlines()
     return f"{hit.occurred_at:%Y-%m-%d} {who}" + "\n".join(filter(None, lines))  # an empty line ends an item
 
 

@@ -77,7 +77,9 @@ def recall(
 
 def print_hits(hits: Sequence[Hit]) -> None:
     """Print hits as JSON or as a table."""
-    print_models(hits, "score", "tier", "occurred_at", "speaker", "text")
+    columns = "score", "tier", "occurred_at", "speaker", "text"
+    rows = ((hit.score, hit.tier, hit.occurred_at, hit.speaker, hit.text_with_later) for hit in hits)
+    print_rows(hits, columns, rows)
 
 
 def context(

@@ -141,7 +141,7 @@ class AsyncUserScope(AsyncUserFacts):
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
-            hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
+            hits = await recall(builder, query, filters=filters, limit=searched, min_score=least, sight=sight)
             if sight:
                 async with self._database.user_transaction(self.id) as tx:
                     hits = await sight.hits(tx, hits)

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from memstore.context.history import ConversationHistory
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
-from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
     LONGEST_PIECE,
@@ -28,14 +27,14 @@ from memstore.models import (
     Message,
     Reason,
     Role,
-    SaidFact,
     Tier,
 )
+from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
-from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
+from memstore.search.recall import DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, facts as stored_facts, messages
-from memstore.store.chunks import Filters, ItemText
+from memstore.store.chunks import Filters
 from memstore.store.database import Transaction
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
@@ -148,7 +147,8 @@ async def _recall(
     left_out = list(_ranked_lower(ranked, resolved, history))
 
     # What holds no longer is marked, ranks lower or is left out.
-    changes = await _find_changes(tx, resolved, ranked.facts, facts, texts, said_facts)
+    sight = visibility if visibility.is_active else None
+    changes = await find_changes(tx, ranked.facts, facts, texts, said_facts, as_of, sight)
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated_hits = [
@@ -222,27 +222,6 @@ class AntecedentFinder:
             return False
         antecedent = self.find(hit) if answers(hit.text) else None
         return antecedent is None or not is_question(antecedent.text)
-
-
-async def _find_changes(
-    tx: Transaction,
-    resolved: ResolvedRequest,
-    candidates: Sequence[RankedChunk],
-    facts: Sequence[Hit],
-    texts: Mapping[UUID, ItemText],
-    said_facts: Sequence[SaidFact],
-) -> Changes:
-    """Return the changes of facts that messages say, and of the candidates among facts, of which `facts` hold."""
-    items = ((hit, texts[hit.id]) for hit in facts)
-    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
-    former = [step for step in steps if step is not None]
-    gone = (one.chunk.item_id for one in candidates if one.chunk.item_id not in texts)
-    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said_facts if not one.holds)]))
-    later = await stored_facts.successors(tx, first, resolved.request.as_of) if first else []
-    changes = Changes.of(said_facts, [*first, *(one.fact_id for one in former)], [*later, *former])
-    if resolved.visibility.is_active:
-        changes = changes.restrict(set(await resolved.visibility.fact_ids(tx, list(changes.facts))))
-    return changes
 
 
 def _may_need_antecedent(chunk: Chunk) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from memstore.context.items import ProfileSource, is_by_rules
-from memstore.context.outdated import FORMER
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
+from memstore.search.outdated import FORMER
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Read, Transaction

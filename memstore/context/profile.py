@@ -17,7 +17,6 @@ from uuid import UUID
 
 from memstore.context.items import ProfileSource, is_by_rules
 from memstore.context.layout import content_hash
-from memstore.context.outdated import FORMER
 from memstore.derive.facts.normalization import content_words
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
@@ -35,6 +34,7 @@ from memstore.models import (
     latest_first,
 )
 from memstore.providers import TokenCounter
+from memstore.search.outdated import FORMER
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"

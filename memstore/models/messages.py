@@ -162,7 +162,8 @@ class Hit:
 
     `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
     `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known; its `importance` is
-    pinned, normal or unimportant. In a context `later` says what took its place, and `later_ids` names these facts.
+    pinned, normal or unimportant. Of what holds no longer `later` says what took its place, and `later_ids` names these
+    facts.
     """
 
     tier: Tier
@@ -181,6 +182,11 @@ class Hit:
     importance: str | None = None
     later: str = ""
     later_ids: tuple[UUID, ...] = ()
+
+    @property
+    def text_with_later(self) -> str:
+        """The text, and what holds in its place."""
+        return f"{self.text} (later: {self.later})" if self.later else self.text
 
 
 Said = TypeVar("Said", Message, Hit)

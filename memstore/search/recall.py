@@ -12,17 +12,18 @@ of the question before it), so they come as arrays with their neighbours, and th
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import ChunkKey, Hit, Tier
+from memstore.models import ChunkKey, Hit, SaidFact, Tier
 from memstore.providers import (
     Embedder,
     EmbedderLoader,
@@ -34,6 +35,7 @@ from memstore.providers import (
     embed_query,
     load_stored_embedder,
 )
+from memstore.search.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.search.questions import without_request
 from memstore.search.ranking import (
     EMPTY_RANKING,
@@ -45,7 +47,7 @@ from memstore.search.ranking import (
     rank,
 )
 from memstore.search.signals import B, Corpus, idf, saturate
-from memstore.store import chunks, embedding_models, postings, vector_indexes
+from memstore.store import chunks, embedding_models, facts, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
@@ -172,20 +174,71 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
     return re.sub(rf"\b(?:{anyone})\b", "I", question)
 
 
+class FactSight(Protocol):
+    """What somebody sees of facts."""
+
+    async def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+        """Return the ids of those facts that are seen."""
+
+
 async def recall(
-    builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
+    builder: QueryBuilder,
+    question: str,
+    *,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+    sight: FactSight | None = None,
 ) -> list[Hit]:
-    """Return the best items for a question, each once, the best first."""
+    """Return the best items for a question, each once, the best first; what holds no longer says what does.
+
+    With a `sight` that is only said of facts that it sees.
+    """
     query = await builder.build(question, await builder.guess_embedder())
     async with builder.open(query) as (scope, query, version):
         ranking = await rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda one: one.score >= min_score, candidates)
-        hits: list[Hit] = []
+        hits, looked_at, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
         while len(hits) < limit and (page := list(islice(candidates, limit))):
-            hits += await to_hits(scope, page, filters.as_of)
-    return hits[:limit]
+            messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES]
+            *rows, said_there = await scope.all_together(
+                [
+                    *chunks.read_texts([one.chunk for one in page], filters.as_of),
+                    facts.said_facts(messages, filters.as_of, quotations=True),
+                ]
+            )
+            texts |= {one.id: one for some in rows for one in some}
+            hits += [make_hit(one, texts[one.chunk.item_id]) for one in page if one.chunk.item_id in texts]
+            looked_at += page
+            said += said_there
+        hits = hits[:limit]
+        changes = await find_changes(scope, looked_at, hits, texts, said, filters.as_of, sight)
+    rank_behind = asks_what_holds(question) and filters.until is None
+    found = [hit for hit in hits if hit.tier == Tier.FACTS]
+    return mark_outdated(hits, found, changes, said=said, rank_behind=rank_behind)
+
+
+async def find_changes(
+    tx: Transaction,
+    candidates: Iterable[RankedChunk],
+    hits: Iterable[Hit],
+    texts: Mapping[UUID, ItemText],
+    said: Sequence[SaidFact],
+    as_of: datetime | None,
+    sight: FactSight | None,
+) -> Changes:
+    """Return the changes of facts that messages `said`, and of the candidates among facts, of which `hits` hold."""
+    items = ((hit, texts[hit.id]) for hit in hits if hit.tier == Tier.FACTS)
+    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
+    former = [step for step in steps if step is not None]
+    found = (one.chunk for one in candidates)
+    gone = (one.item_id for one in found if one.tier == Tier.FACTS and one.item_id not in texts)
+    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said if not one.holds)]))
+    later = await facts.successors(tx, first, as_of) if first else []
+    changes = Changes.of(said, [*first, *(one.fact_id for one in former)], [*later, *former])
+    return changes if sight is None else changes.restrict(set(await sight.fact_ids(tx, list(changes.facts))))
 
 
 async def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

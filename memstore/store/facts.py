@@ -381,9 +381,10 @@ async def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, m
     return {one.id: one for one in rows}
 
 
-def said_facts(messages: Sequence[UUID], as_of: datetime | None) -> Read[list[SaidFact]]:
-    """Return a read of the facts that messages said by then, but for quotations that held."""
-    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of)
+def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, quotations: bool = False) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages said by then; of those that held `quotations` only where wanted."""
+    values = {"message_ids": list(messages), "as_of": as_of, "quotations": quotations}
+    return read_all(SQL["said_facts"], SaidFact, **values)
 
 
 async def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:

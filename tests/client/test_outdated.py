@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from memstore import Context
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.outdated import asks_what_holds
 from memstore.models import Reason
+from memstore.search.outdated import asks_what_holds
 
 SPRING, AUTUMN = datetime(2025, 3, 3, 12, tzinfo=UTC), datetime(2025, 9, 4, 12, tzinfo=UTC)
 
@@ -139,3 +139,40 @@ def test_a_question_of_a_megabyte_is_read_at_once() -> None:
         begun = time.process_time()
         assert asks_what_holds(words * 50_000)
         assert time.process_time() - begun < 2
+
+
+async def test_a_recall_of_what_holds_puts_it_first_and_marks_what_it_replaced(store: AsyncMemoryStore) -> None:
+    before = ["I live in Leeds.", "The trams in Leeds are slow, aren't they?"]
+    talk = await told(store, before, ["I live in Porto."])
+    hits = await talk.user.recall("Where do I live?", tiers=["messages", "facts"])
+    later = "Alice lives in Porto, 4 September 2025"
+    assert {hit.text: hit.later for hit in hits} == {
+        "Alice lives in Porto.": "",
+        "I live in Porto.": "",
+        "I live in Leeds.": later,
+        "The trams in Leeds are slow, aren't they?": later,
+    }
+    texts = [hit.text for hit in hits]
+    assert texts.index("I live in Porto.") < texts.index("I live in Leeds.")
+    [leeds] = [hit for hit in hits if hit.text == "I live in Leeds."]
+    assert [hit.id for hit in hits if hit.tier == "facts"] == [*leeds.later_ids]
+
+
+async def test_a_recall_of_what_held_then_pushes_nothing_back(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds."], ["I live in Porto."])
+    for question, more in (("Where did I live before?", {}), ("Where do I live?", {"until": AUTUMN})):
+        [leeds] = [hit for hit in await talk.user.recall(question, **more) if hit.text == "I live in Leeds."]
+        assert leeds.later
+        assert "superseded" not in leeds.parts
+
+
+async def test_a_viewer_is_not_told_what_it_may_not_see(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    said = {"role": "user", "name": "Alice"}
+    await alice.conversation("a").add_many([said | {"content": "I live in Leeds.", "occurred_at": SPRING}])
+    secret = said | {"content": "I live in Porto.", "occurred_at": AUTUMN, "metadata": {"to": "carol"}}
+    await alice.conversation("b").add_many([secret])
+    await store.derive()
+    for viewer, marks in (("bob", {""}), ("carol", {"Alice lives in Porto, 4 September 2025"})):
+        hits = await alice.recall("Where does Alice live?", viewer=viewer)
+        assert {hit.later for hit in hits if hit.text == "I live in Leeds."} == marks

@@ -139,7 +139,7 @@ class UserScope(UserFacts):
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
-            hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
+            hits = recall(builder, query, filters=filters, limit=searched, min_score=least, sight=sight)
             if sight:
                 with self._database.user_transaction(self.id) as tx:
                     hits = sight.hits(tx, hits)

@@ -10,12 +10,11 @@ from uuid import UUID
 
 from memstore._sync.context.history import ConversationHistory
 from memstore._sync.context.request import ResolvedRequest
-from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
+from memstore._sync.search.recall import DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore._sync.store import chunks, facts as stored_facts, messages
-from memstore._sync.store.chunks import Filters, ItemText
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.database import Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
-from memstore.context.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.context.utterances import (
     LONGEST_PIECE,
     answers,
@@ -24,7 +23,8 @@ from memstore.context.utterances import (
     says_nothing,
     score_comment,
 )
-from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, SaidFact, Tier
+from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
+from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
 
@@ -138,7 +138,8 @@ def _recall(
     left_out = list(_ranked_lower(ranked, resolved, history))
 
     # What holds no longer is marked, ranks lower or is left out.
-    changes = _find_changes(tx, resolved, ranked.facts, facts, texts, said_facts)
+    sight = visibility if visibility.is_active else None
+    changes = find_changes(tx, ranked.facts, facts, texts, said_facts, as_of, sight)
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated_hits = [
@@ -210,27 +211,6 @@ class AntecedentFinder:
             return False
         antecedent = self.find(hit) if answers(hit.text) else None
         return antecedent is None or not is_question(antecedent.text)
-
-
-def _find_changes(
-    tx: Transaction,
-    resolved: ResolvedRequest,
-    candidates: Sequence[RankedChunk],
-    facts: Sequence[Hit],
-    texts: Mapping[UUID, ItemText],
-    said_facts: Sequence[SaidFact],
-) -> Changes:
-    """Return the changes of facts that messages say, and of the candidates among facts, of which `facts` hold."""
-    items = ((hit, texts[hit.id]) for hit in facts)
-    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
-    former = [step for step in steps if step is not None]
-    gone = (one.chunk.item_id for one in candidates if one.chunk.item_id not in texts)
-    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said_facts if not one.holds)]))
-    later = stored_facts.successors(tx, first, resolved.request.as_of) if first else []
-    changes = Changes.of(said_facts, [*first, *(one.fact_id for one in former)], [*later, *former])
-    if resolved.visibility.is_active:
-        changes = changes.restrict(set(resolved.visibility.fact_ids(tx, list(changes.facts))))
-    return changes
 
 
 def _may_need_antecedent(chunk: Chunk) -> bool:

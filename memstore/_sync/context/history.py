@@ -18,8 +18,8 @@ from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import ProfileSource, is_by_rules
-from memstore.context.outdated import FORMER
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
+from memstore.search.outdated import FORMER
 from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an

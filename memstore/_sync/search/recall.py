@@ -13,20 +13,21 @@ of the question before it), so they come as arrays with their neighbours, and th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
+from typing import Protocol
 from uuid import UUID
 
 import numpy as np
 
-from memstore._sync.store import chunks, embedding_models, postings, vector_indexes
+from memstore._sync.store import chunks, embedding_models, facts, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.postings import Matches
-from memstore.models import ChunkKey, Hit, Tier
+from memstore.models import ChunkKey, Hit, SaidFact, Tier
 from memstore.providers import (
     Embedder,
     EmbedderLoader,
@@ -38,6 +39,7 @@ from memstore.providers import (
     embed_query,
     load_stored_embedder,
 )
+from memstore.search.outdated import Changes, asks_what_holds, end_step, mark_outdated
 from memstore.search.questions import without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturate
@@ -164,18 +166,71 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
     return re.sub(rf"\b(?:{anyone})\b", "I", question)
 
 
-def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None) -> list[Hit]:
-    """Return the best items for a question, each once, the best first."""
+class FactSight(Protocol):
+    """What somebody sees of facts."""
+
+    def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+        """Return the ids of those facts that are seen."""
+
+
+def recall(
+    builder: QueryBuilder,
+    question: str,
+    *,
+    filters: Filters,
+    limit: int,
+    min_score: float | None,
+    sight: FactSight | None = None,
+) -> list[Hit]:
+    """Return the best items for a question, each once, the best first; what holds no longer says what does.
+
+    With a `sight` that is only said of facts that it sees.
+    """
     query = builder.build(question, builder.guess_embedder())
     with builder.open(query) as (scope, query, version):
         ranking = rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda one: one.score >= min_score, candidates)
-        hits: list[Hit] = []
+        hits, looked_at, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
         while len(hits) < limit and (page := list(islice(candidates, limit))):
-            hits += to_hits(scope, page, filters.as_of)
-    return hits[:limit]
+            messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES]
+            *rows, said_there = scope.all_together(
+                [
+                    *chunks.read_texts([one.chunk for one in page], filters.as_of),
+                    facts.said_facts(messages, filters.as_of, quotations=True),
+                ]
+            )
+            texts |= {one.id: one for some in rows for one in some}
+            hits += [make_hit(one, texts[one.chunk.item_id]) for one in page if one.chunk.item_id in texts]
+            looked_at += page
+            said += said_there
+        hits = hits[:limit]
+        changes = find_changes(scope, looked_at, hits, texts, said, filters.as_of, sight)
+    rank_behind = asks_what_holds(question) and filters.until is None
+    found = [hit for hit in hits if hit.tier == Tier.FACTS]
+    return mark_outdated(hits, found, changes, said=said, rank_behind=rank_behind)
+
+
+def find_changes(
+    tx: Transaction,
+    candidates: Iterable[RankedChunk],
+    hits: Iterable[Hit],
+    texts: Mapping[UUID, ItemText],
+    said: Sequence[SaidFact],
+    as_of: datetime | None,
+    sight: FactSight | None,
+) -> Changes:
+    """Return the changes of facts that messages `said`, and of the candidates among facts, of which `hits` hold."""
+    items = ((hit, texts[hit.id]) for hit in hits if hit.tier == Tier.FACTS)
+    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
+    former = [step for step in steps if step is not None]
+    found = (one.chunk for one in candidates)
+    gone = (one.item_id for one in found if one.tier == Tier.FACTS and one.item_id not in texts)
+    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said if not one.holds)]))
+    later = facts.successors(tx, first, as_of) if first else []
+    changes = Changes.of(said, [*first, *(one.fact_id for one in former)], [*later, *former])
+    return changes if sight is None else changes.restrict(set(sight.fact_ids(tx, list(changes.facts))))
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

@@ -61,6 +61,7 @@ class Memory(Result):
     valid_from: UtcTime | None = None
     valid_to: UtcTime | None = None
     confidence: float | None = None
+    later: Annotated[str | None, Field(description="Of a hit that is outdated: what holds in its place.")] = None
     score: float | None = None
 
 
@@ -126,6 +127,7 @@ def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
         subject=hit.speaker if is_fact else None,
         conversation=None if is_fact else conversation,
         valid_to=hit.valid_to,
+        later=hit.later or None,
         score=round(hit.score, 3),
     )
 

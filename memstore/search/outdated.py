@@ -173,14 +173,19 @@ def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
     return fact
 
 
-def mark_outdated(hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, rank_behind: bool) -> list[Hit]:
+def mark_outdated(
+    hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, rank_behind: bool, said: Iterable[SaidFact] = ()
+) -> list[Hit]:
     """Return hits, the best first, where those that do not hold say what does.
 
-    With `rank_behind` those whose fact was replaced rank behind it: the question is what holds. Another question may
-    ask for just what they say.
+    With `rank_behind` those whose fact was replaced rank behind it, and behind the messages that it was `said` in: the
+    question is what holds. Another question may ask for just what they say.
     """
-    said = {hit.id: hit.score for hit in hits}
-    scores = {fact.id: max([fact.score, *(said.get(one, 0.0) for one in fact.sources)]) for fact in facts}
+    by_id = {hit.id: hit.score for hit in hits}
+    scores = {fact.id: max([fact.score, *(by_id.get(one, 0.0) for one in fact.sources)]) for fact in facts}
+    for one in said:
+        if one.holds and one.message_id in by_id:
+            scores[one.fact_id] = max(scores.get(one.fact_id, 0.0), by_id[one.message_id])
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []
