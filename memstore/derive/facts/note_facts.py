@@ -30,6 +30,8 @@ TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is
 LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.35, 0.25
 MOST_JOINED = 40  # words of a quotation
 LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
+ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
+MOST_BESIDE = 8  # words of a message beside what is told in plain words
 WORTH = (
     "constraint",
     "instruction",
@@ -62,8 +64,10 @@ SURE = {"constraint": 0.4, "identity": 0.85}  # probability from which they do
 SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
 _ALLERGY = re.compile(r"\s*\ballerg\w*\b", re.IGNORECASE)
 _NO_ALLERGY = re.compile(r"(?:\b(?:not|no|never|nicht|kein\w*)\b|n['’]?t\b)[^.;,]*\ballerg", re.IGNORECASE)
-_DEGREE = re.compile(
-    r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*", re.IGNORECASE
+_NO_NAME = re.compile(
+    r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
+    r"|(?:tablet|pill|capsule|dose|milligram|tablette|kapsel)\w*",
+    re.IGNORECASE,
 )
 _FORGET = re.compile(r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b", re.IGNORECASE)
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
@@ -117,7 +121,7 @@ def extract(
         short = [one for one in protections if one.text]
         if len(short) > 1:
             facts += [_draft(one, code, note.confidence) for one in short]
-        elif _is_plain(note, inside, utterance.text, spans):
+        elif _is_plain(note, inside, utterance.text, spans, code, to_friend=to_friend):
             facts.append(_draft_note(note, utterance, protections or inside, code))
             continue
         elif short and note.type == "constraint":
@@ -129,7 +133,7 @@ def extract(
             # In every context stands what is short; the quotation answers who asks.
             facts += [_draft(one, code, note.confidence) for one in short]
         quoted.append(replace(note, type="event", attribute="other") if short else note)
-    for note in _whole_thoughts(quoted, utterance.text, spans):
+    for note in _whole_thoughts(quoted, utterance.text, spans, enough=0 if to_friend else ENOUGH):
         inside = [one for one in mentions if _fits(note, one, utterance)]
         if note.type == "constraint":
             inside = _protections(note, utterance, inside, code) or inside
@@ -172,28 +176,40 @@ def _sentences_of(note: Note, spans: Spans) -> Stretch:
     return Stretch(inside[0][0], inside[-1][1])
 
 
-def _is_plain(note: Note, mentions: Sequence[SlotMention], text: str, spans: Spans) -> bool:
+def _is_plain(
+    note: Note, mentions: Sequence[SlotMention], text: str, spans: Spans, code: str, *, to_friend: bool
+) -> bool:
     """Whether a note is understood without the words around it: a slot, or plain words that lean on no others.
 
-    Of a dictation without stops any plain words are better than a cut from it.
+    An assistant's message with much beside them is quoted, and so is German, whose verb may stand at the end. Of a
+    dictation without stops any plain words are better than a cut from it.
     """
     if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
         return True
     if note.sentence is None or note.leans:
         return False
     start, stop = _sentences_of(note, spans)
-    return note.stop - note.start >= WHOLE * (stop - start) or _count_words(text, start, stop) > MOST_JOINED
+    if _count_words(text, start, stop) > MOST_JOINED:
+        return True
+    is_alone = to_friend or _count_words(text, 0, start) + _count_words(text, stop, len(text)) <= MOST_BESIDE
+    return is_alone and code != "de" and note.stop - note.start >= WHOLE * (stop - start)
 
 
-def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans) -> list[Note]:
-    """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
+def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: int) -> list[Note]:
+    """Return notes as whole sentences, with those that they lean on; neighbours are a single note.
+
+    What has fewer words than are `enough` takes the sentences along that stand beside it and are no notes.
+    """
     whole: list[Note] = []
+    others = [span for span in spans if not any(_overlap(note, Stretch(*span)) for note in notes)]
     for note in notes:
         begin, end = _sentences_of(note, spans)
         earlier = [start for start, _ in spans if start < begin][-1:] if note.leans else []
         whole_spans = [(start, end) for start in (*earlier, begin)]
         short = [span for span in whole_spans if _count_words(text, *span) <= MOST_JOINED]
         start, stop = short[0] if short else (note.start, note.stop)
+        if short and note.type != "instruction":
+            start, stop = _with_neighbours(start, stop, text, others, enough)
         before = whole[-1] if whole else None
         if before and not text[before.stop : start].strip() and _count_words(text, before.start, stop) <= MOST_JOINED:
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
@@ -206,6 +222,16 @@ def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans) -> list[Note
         elif before.stop < note.stop:
             whole.append(replace(note, sentence=None))
     return whole
+
+
+def _with_neighbours(start: int, stop: int, text: str, others: Spans, enough: int) -> tuple[int, int]:
+    """Return a stretch with the sentence before it and the one behind it, as long as it has too few words."""
+    for first, last in [*reversed([span for span in others if span[1] <= start]), *others]:
+        is_beside = not text[last:start].strip() if last <= start else first >= stop and not text[stop:first].strip()
+        wider = min(first, start), max(last, stop)
+        if _count_words(text, start, stop) < enough and is_beside and _count_words(text, *wider) <= MOST_JOINED:
+            start, stop = wider
+    return start, stop
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
@@ -267,7 +293,7 @@ def _always_holds(note: Note, words: str) -> bool:
 def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> list[SlotMention]:
     """Return what protects the speaker, by each value of a note: as rules read it, else by the reader's attribute.
 
-    An allergy or a medicine has a text. Where the reader and the words differ in whether it holds, there is nothing.
+    An allergy has a text. Where the reader and the words differ in whether it holds, there is nothing.
     """
     guards = [one for one in mentions if _root(one.slot) in _GUARDS]
     words = utterance.text[note.start : note.stop]
@@ -281,9 +307,10 @@ def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMentio
     for value in dict.fromkeys(note.values):
         name = _ALLERGY.sub("", utterance.text[value.start : value.stop])
         key = lang.patterns["plural"].sub("", canonical(name, lang))
-        if not key or _DEGREE.fullmatch(key) or any(_overlap(one, value) for one in mentions):
+        is_name = not _NO_NAME.fullmatch(key) and not any(letter.isdigit() for letter in key)
+        if not key or not is_name or any(_overlap(one, value) for one in mentions):
             continue
-        is_named = note.attribute != "condition" and len(key.split()) <= MOST_NAMING
+        is_named = note.attribute == "allergy" and len(key.split()) <= MOST_NAMING
         text = render(slot_type, lang, utterance.subject, "", without_article(name, lang), over=not note.holds)
         slot = Slot(f"{slot_type.name}/{key}", "yes" if note.holds else "no", many=True, modality=Modality.HOLDS)
         said = (slot, "constraint" if note.holds else STATEMENT, utterance.subject, text if is_named else "")
