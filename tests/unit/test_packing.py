@@ -9,11 +9,11 @@ from hypothesis import given, strategies as st
 from memstore.context.candidates import AntecedentFinder
 from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
-from memstore.context.outdated import Changes
 from memstore.context.selection import LONGEST_STEP, Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Message, Reason, Section, Tier
+from memstore.search.outdated import Changes
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID
 
