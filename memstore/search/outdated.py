@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from uuid import UUID
 
 from memstore.models import FactStep, Hit, Role, SaidFact, Tier
@@ -174,18 +175,22 @@ def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
 
 
 def mark_outdated(
-    hits: Sequence[Hit], facts: Sequence[Hit], changes: Changes, *, rank_behind: bool, said: Iterable[SaidFact] = ()
+    hits: Sequence[Hit],
+    facts: Sequence[Hit],
+    changes: Changes,
+    *,
+    rank_behind: bool,
+    sources: Mapping[UUID, Sequence[UUID]] = MappingProxyType({}),
 ) -> list[Hit]:
     """Return hits, the best first, where those that do not hold say what does.
 
-    With `rank_behind` those whose fact was replaced rank behind it, and behind the messages that it was `said` in: the
+    With `rank_behind` those whose fact was replaced rank behind it, and behind the messages that are its `sources`: the
     question is what holds. Another question may ask for just what they say.
     """
     by_id = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(by_id.get(one, 0.0) for one in fact.sources)]) for fact in facts}
-    for one in said:
-        if one.holds and one.message_id in by_id:
-            scores[one.fact_id] = max(scores.get(one.fact_id, 0.0), by_id[one.message_id])
+    for fact_id, messages in sources.items():
+        scores[fact_id] = max([scores.get(fact_id, 0.0), *(by_id.get(one, 0.0) for one in messages)])
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []

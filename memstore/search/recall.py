@@ -206,7 +206,7 @@ async def recall(
             *rows, said_there = await scope.all_together(
                 [
                     *chunks.read_texts([one.chunk for one in page], filters.as_of),
-                    facts.said_facts(messages, filters.as_of, quotations=True),
+                    facts.said_facts(messages, filters.as_of, holding=False),
                 ]
             )
             texts |= {one.id: one for some in rows for one in some}
@@ -215,9 +215,12 @@ async def recall(
             said += said_there
         hits = hits[:limit]
         changes = await find_changes(scope, looked_at, hits, texts, said, filters.as_of, sight)
+        if not changes.facts:
+            return hits
+        sources = await chunks.load_sources(scope, [], sorted(changes.facts))
     rank_behind = asks_what_holds(question) and filters.until is None
     found = [hit for hit in hits if hit.tier == Tier.FACTS]
-    return mark_outdated(hits, found, changes, said=said, rank_behind=rank_behind)
+    return mark_outdated(hits, found, changes, sources=sources, rank_behind=rank_behind)
 
 
 async def find_changes(

@@ -382,9 +382,12 @@ def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: i
     return {one.id: one for one in rows}
 
 
-def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, quotations: bool = False) -> Read[list[SaidFact]]:
-    """Return a read of the facts that messages said by then; of those that held `quotations` only where wanted."""
-    values = {"message_ids": list(messages), "as_of": as_of, "quotations": quotations}
+def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages said by then and that held no longer; also those `holding`, if wanted.
+
+    Of these a quotation is left out.
+    """
+    values = {"message_ids": list(messages), "as_of": as_of, "holding": holding}
     return read_all(SQL["said_facts"], SaidFact, **values)
 
 

@@ -443,7 +443,7 @@ CROSS JOIN LATERAL (SELECT f.id, f.type, coalesce(later.before->>'state', f.stat
                     WHERE f.user_id = %(user_id)s AND f.id = said.fact_id
                       AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
                     OFFSET 0) AS f
-WHERE f.state IN ('superseded', 'retracted') OR f.state = 'active' AND (%(quotations)s OR f.type <> 'statement')
+WHERE f.state IN ('superseded', 'retracted') OR f.state = 'active' AND f.type <> 'statement' AND %(holding)s
 
 -- successors --
 -- Facts, and those that took their places, one after the other. Each is looked up by itself.
