@@ -31,7 +31,7 @@ LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.35, 0.25
 MOST_JOINED = 40  # words of a quotation
 LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
 ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
-MOST_BESIDE = 8  # words of a message beside what is told in plain words
+MOST_ELSE = 8  # words of a message that plain words leave out
 WORTH = (
     "constraint",
     "instruction",
@@ -181,7 +181,7 @@ def _is_plain(
 ) -> bool:
     """Whether a note is understood without the words around it: a slot, or plain words that lean on no others.
 
-    An assistant's message with much beside them is quoted, and so is German, whose verb may stand at the end. Of a
+    A message to an assistant that says much else is quoted, and so is German, whose verb may stand at the end. Of a
     dictation without stops any plain words are better than a cut from it.
     """
     if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
@@ -191,14 +191,14 @@ def _is_plain(
     start, stop = _sentences_of(note, spans)
     if _count_words(text, start, stop) > MOST_JOINED:
         return True
-    is_alone = to_friend or _count_words(text, 0, start) + _count_words(text, stop, len(text)) <= MOST_BESIDE
+    is_alone = to_friend or _count_words(text, 0, start) + _count_words(text, stop, len(text)) <= MOST_ELSE
     return is_alone and code != "de" and note.stop - note.start >= WHOLE * (stop - start)
 
 
 def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: int) -> list[Note]:
     """Return notes as whole sentences, with those that they lean on; neighbours are a single note.
 
-    What has fewer words than are `enough` takes the sentences along that stand beside it and are no notes.
+    Fewer words than are `enough` take the sentences before and behind along, if these are no notes.
     """
     whole: list[Note] = []
     others = [span for span in spans if not any(_overlap(note, Stretch(*span)) for note in notes)]
