@@ -1,8 +1,12 @@
 """What the reader makes of single messages: faults that people found, each with its siblings."""
 
+from dataclasses import replace
+
 import pytest
 
 from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.note_facts import extract
+from memstore.derive.reader.notes import Note
 from memstore.derive.rules.utterances import Utterance
 from tests.helpers.reading import read
 
@@ -155,3 +159,39 @@ def test_how_to_answer_from_now_on_always_holds(text: str) -> None:
 def test_a_fact_has_the_words_that_matter(text: str, words: list[str]) -> None:
     assert [fact for fact in facts(text) if all(word in fact.text for word in words)]
     assert not [fact for fact in facts(text) if fact.slot and fact.slot.value in ("someone", "someone new")]
+
+
+MOVED = "My mother moved into the care home in Hull last week."
+
+
+def test_a_quotation_takes_its_neighbours_along_until_it_is_understood_alone() -> None:
+    [fact] = facts(f"Any ideas for a present?\n{MOVED}\nShe likes tea.")
+    assert fact.text == f'Alice: "Any ideas for a present? {MOVED} She likes tea."'
+    rain = "It rained all day on the garden and the dog was wet again."
+    [fact] = facts(f"{rain} {rain} {MOVED} {rain} {rain}")
+    assert fact.text in (f'Alice: "{rain} {MOVED}"', f'Alice: "{MOVED} {rain}"')
+
+
+@pytest.mark.parametrize("beside", ["> He is in Rome until May.", "My key is AKIAIOSFODNN7EXAMPLE."])
+def test_what_was_pasted_and_a_secret_are_no_neighbours(beside: str) -> None:
+    text = f"{beside}\n{MOVED}\n{beside}"
+    said = Utterance(text, "user", SPEAKER, None)
+    start = text.index(MOVED)
+    note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
+    for leans in (False, True):
+        [fact] = extract(said, [replace(note, leans=leans, confidence=0.9)])
+        assert fact.text == f'Alice: "{MOVED}"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I take warfarin, five milligrams every evening.",
+        "they put me on amlodipine 5mg from the 6th of October",
+        "injections every six weeks now, at the James Cook",
+        "ich nehme Levodopa um 8, 12 und 16 Uhr",
+    ],
+)
+def test_a_medicine_is_not_named_by_its_numbers(text: str) -> None:
+    named = [fact.slot.value + fact.slot.attribute for fact in facts(text) if fact.slot and fact.text[-1] != '"']
+    assert not [name for name in named if any(letter.isdigit() for letter in name) or "milligram" in name]

@@ -387,8 +387,7 @@ def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, holding: boo
 
     Of these a quotation is left out.
     """
-    values = {"message_ids": list(messages), "as_of": as_of, "holding": holding}
-    return read_all(SQL["said_facts"], SaidFact, **values)
+    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of, holding=holding)
 
 
 def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:

@@ -83,11 +83,14 @@ class TrustPolicy:
 
 def is_pasted(message: Message, start: int, stop: int) -> bool:
     """Whether characters of a message touch text that was pasted into it, or quoted line by line."""
-    text = message.text or ""
+    return any(begin < stop and start < end for begin, end in pasted(message.text or ""))
+
+
+def pasted(text: str) -> list[tuple[int, int]]:
+    """Return the stretches of a text that were pasted into it, or quoted line by line."""
     if not any(mark in text for mark in _MARKS):
-        return False
-    blocks = [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
-    return any(begin < stop and start < end for begin, end in blocks)
+        return []
+    return [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memstore.derive.chunking import Spans, sentences
-from memstore.derive.facts.drafts import STATEMENT, FactDraft
+from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
 from memstore.derive.facts.normalization import is_denied, takes_away_protection
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention, canonical, render, without_article
 from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes, type_of
+from memstore.ingest.redaction import load_detectors
 from memstore.models import Role, kind_of
 from memstore.store.tokenize import terms
 
@@ -30,6 +31,7 @@ TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is
 LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.35, 0.25
 MOST_JOINED = 40  # words of a quotation
 LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
+MOST_NEIGHBOURS = 3  # sentences that it takes along on either side
 ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
 MOST_ELSE = 8  # words of a message that plain words leave out
 WORTH = (
@@ -198,18 +200,21 @@ def _is_plain(
 def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: int) -> list[Note]:
     """Return notes as whole sentences, with those that they lean on; neighbours are a single note.
 
-    Fewer words than are `enough` take the sentences before and behind along, if these are no notes.
+    Fewer words than are `enough` take the sentences before and behind along, if these are no notes, nothing that was
+    pasted, and no secret.
     """
     whole: list[Note] = []
-    others = [span for span in spans if not any(_overlap(note, Stretch(*span)) for note in notes)]
+    blocks = [Stretch(*block) for block in pasted(text)]
+    apart = [*(Stretch(note.start, note.stop) for note in notes), *blocks]
     for note in notes:
         begin, end = _sentences_of(note, spans)
-        earlier = [start for start, _ in spans if start < begin][-1:] if note.leans else []
+        leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
+        earlier = [first for first, last in leaning if _is_free(first, last, text, blocks)]
         whole_spans = [(start, end) for start in (*earlier, begin)]
         short = [span for span in whole_spans if _count_words(text, *span) <= MOST_JOINED]
         start, stop = short[0] if short else (note.start, note.stop)
         if short and note.type != "instruction":
-            start, stop = _with_neighbours(start, stop, text, others, enough)
+            start, stop = _with_neighbours(start, stop, text, spans, apart, enough)
         before = whole[-1] if whole else None
         if before and not text[before.stop : start].strip() and _count_words(text, before.start, stop) <= MOST_JOINED:
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
@@ -224,14 +229,26 @@ def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: i
     return whole
 
 
-def _with_neighbours(start: int, stop: int, text: str, others: Spans, enough: int) -> tuple[int, int]:
-    """Return a stretch with the sentence before it and the one behind it, as long as it has too few words."""
-    for first, last in [*reversed([span for span in others if span[1] <= start]), *others]:
-        is_beside = not text[last:start].strip() if last <= start else first >= stop and not text[stop:first].strip()
-        wider = min(first, start), max(last, stop)
-        if _count_words(text, start, stop) < enough and is_beside and _count_words(text, *wider) <= MOST_JOINED:
+def _with_neighbours(
+    start: int, stop: int, text: str, spans: Spans, apart: Sequence[Stretch], enough: int
+) -> tuple[int, int]:
+    """Return a stretch with the sentences before it and those behind it, as long as it has too few words."""
+    before, behind = [span for span in spans if span[1] <= start], [span for span in spans if span[0] >= stop]
+    for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
+        for first, last in side:
+            wider = min(first, start), max(last, stop)
+            if _count_words(text, start, stop) >= enough or _count_words(text, *wider) > MOST_JOINED:
+                break
+            if not _is_free(first, last, text, apart):
+                break
             start, stop = wider
     return start, stop
+
+
+def _is_free(start: int, stop: int, text: str, apart: Sequence[Stretch]) -> bool:
+    """Whether a sentence may be taken along: it touches nothing that stands apart, and has no secret."""
+    touches = any(start < other.stop and other.start < stop for other in apart)
+    return not touches and not load_detectors().find(text[start:stop])
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
