@@ -147,8 +147,9 @@ async def _recall(
     left_out = list(_ranked_lower(ranked, resolved, history))
 
     # What holds no longer is marked, ranks lower or is left out.
-    sight = visibility if visibility.is_active else None
-    changes = await find_changes(tx, ranked.facts, facts, texts, said_facts, as_of, sight)
+    changes = await find_changes(tx, ranked.facts, facts, texts, said_facts, as_of)
+    if visibility.is_active:
+        changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
     holding = {one.message_id for one in said_facts if one.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated_hits = [

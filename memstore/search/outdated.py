@@ -190,7 +190,9 @@ def mark_outdated(
     by_id = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(by_id.get(one, 0.0) for one in fact.sources)]) for fact in facts}
     for fact_id, messages in sources.items():
-        scores[fact_id] = max([scores.get(fact_id, 0.0), *(by_id.get(one, 0.0) for one in messages)])
+        found = [by_id[one] for one in messages if one in by_id]
+        if found:
+            scores[fact_id] = max(*found, scores.get(fact_id, 0.0))
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []

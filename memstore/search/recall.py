@@ -17,7 +17,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
-from typing import Protocol
 from uuid import UUID
 
 import numpy as np
@@ -59,6 +58,7 @@ LONGEST_QUERY, MOST_TERMS = 8000, 64
 DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for recall half of it
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
+LOOKED_AT = 10  # hits, at least, among which what holds no longer changes places
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
@@ -174,13 +174,6 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
     return re.sub(rf"\b(?:{anyone})\b", "I", question)
 
 
-class FactSight(Protocol):
-    """What somebody sees of facts."""
-
-    async def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-        """Return the ids of those facts that are seen."""
-
-
 async def recall(
     builder: QueryBuilder,
     question: str,
@@ -188,11 +181,11 @@ async def recall(
     filters: Filters,
     limit: int,
     min_score: float | None,
-    sight: FactSight | None = None,
+    marked: bool = True,
 ) -> list[Hit]:
-    """Return the best items for a question, each once, the best first; what holds no longer says what does.
+    """Return the best items for a question, each once, the best first.
 
-    With a `sight` that is only said of facts that it sees.
+    Where they are `marked`, an outdated one tells the facts in its place; a question about now ranks it behind them.
     """
     query = await builder.build(question, await builder.guess_embedder())
     async with builder.open(query) as (scope, query, version):
@@ -200,9 +193,10 @@ async def recall(
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda one: one.score >= min_score, candidates)
-        hits, looked_at, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
-        while len(hits) < limit and (page := list(islice(candidates, limit))):
-            messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES]
+        looked_at = max(limit, LOOKED_AT) if marked else limit  # what is marked may change places
+        hits, found, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
+        while len(hits) < looked_at and (page := list(islice(candidates, looked_at))):
+            messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES and marked]
             *rows, said_there = await scope.all_together(
                 [
                     *chunks.read_texts([one.chunk for one in page], filters.as_of),
@@ -211,16 +205,16 @@ async def recall(
             )
             texts |= {one.id: one for some in rows for one in some}
             hits += [make_hit(one, texts[one.chunk.item_id]) for one in page if one.chunk.item_id in texts]
-            looked_at += page
+            found += page
             said += said_there
-        hits = hits[:limit]
-        changes = await find_changes(scope, looked_at, hits, texts, said, filters.as_of, sight)
-        if not changes.facts:
-            return hits
+        hits = hits[:looked_at]
+        changes = await find_changes(scope, found, hits, texts, said, filters.as_of) if marked else None
+        if changes is None or not changes.facts:
+            return hits[:limit]
         sources = await chunks.load_sources(scope, [], sorted(changes.facts))
-    rank_behind = asks_what_holds(question) and filters.until is None
-    found = [hit for hit in hits if hit.tier == Tier.FACTS]
-    return mark_outdated(hits, found, changes, sources=sources, rank_behind=rank_behind)
+    rank_behind = asks_what_holds(query.text) and filters.until is None
+    told = [hit for hit in hits if hit.tier == Tier.FACTS]
+    return mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
 
 
 async def find_changes(
@@ -230,7 +224,6 @@ async def find_changes(
     texts: Mapping[UUID, ItemText],
     said: Sequence[SaidFact],
     as_of: datetime | None,
-    sight: FactSight | None,
 ) -> Changes:
     """Return the changes of facts that messages `said`, and of the candidates among facts, of which `hits` hold."""
     items = ((hit, texts[hit.id]) for hit in hits if hit.tier == Tier.FACTS)
@@ -240,8 +233,7 @@ async def find_changes(
     gone = (one.item_id for one in found if one.tier == Tier.FACTS and one.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(one.fact_id for one in said if not one.holds)]))
     later = await facts.successors(tx, first, as_of) if first else []
-    changes = Changes.of(said, [*first, *(one.fact_id for one in former)], [*later, *former])
-    return changes if sight is None else changes.restrict(set(await sight.fact_ids(tx, list(changes.facts))))
+    return Changes.of(said, [*first, *(one.fact_id for one in former)], [*later, *former])
 
 
 async def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

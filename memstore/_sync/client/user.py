@@ -139,7 +139,8 @@ class UserScope(UserFacts):
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
-            hits = recall(builder, query, filters=filters, limit=searched, min_score=least, sight=sight)
+            marked = sight is None  # a mark would tell a viewer of what it does not see
+            hits = recall(builder, query, filters=filters, limit=searched, min_score=least, marked=marked)
             if sight:
                 with self._database.user_transaction(self.id) as tx:
                     hits = sight.hits(tx, hits)

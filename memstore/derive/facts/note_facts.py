@@ -135,17 +135,25 @@ def extract(
             # In every context stands what is short; the quotation answers who asks.
             facts += [_draft(one, code, note.confidence) for one in short]
         quoted.append(replace(note, type="event", attribute="other") if short else note)
-    for note in _whole_thoughts(quoted, utterance.text, spans, enough=0 if to_friend else ENOUGH):
+    thoughts = _whole_thoughts(quoted, utterance.text, spans)
+    asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types or thoughts else ()
+    typed = [one for one in asserted if types and type_of(utterance.text[one.start : one.stop], types)]
+    told = [Stretch(one.start, one.stop) for one in facts] + [Stretch(one.start, one.stop) for one in thoughts]
+    apart = [
+        *told,
+        *(Stretch(one.start, one.stop) for one in typed),
+        *(Stretch(*one) for one in pasted(utterance.text)),
+    ]
+    for note in thoughts:
         inside = [one for one in mentions if _fits(note, one, utterance)]
         if note.type == "constraint":
             inside = _protections(note, utterance, inside, code) or inside
         else:
             inside = [one for one in inside if _root(one.slot) not in _GUARDS]
-        facts.append(_draft_note(note, utterance, inside, code))
-    asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types else ()
-    for one in asserted:
-        is_out = one.asks or any(_overlap(fact, one) for fact in facts)
-        if not is_out and type_of(utterance.text[one.start : one.stop], types or {}):
+        shown = None if to_friend else _with_neighbours(note, utterance, asserted, apart)
+        facts.append(_draft_note(note, utterance, inside, code, shown))
+    for one in typed:
+        if not one.asks and not any(_overlap(fact, one) for fact in facts):
             said = (_quotation(utterance, one.start, one.stop), STATEMENT, kind_of(STATEMENT), utterance.subject)
             facts.append(FactDraft(*said, QUOTED, code, one.start, one.stop))
     return _in_order(facts, types)
@@ -197,15 +205,10 @@ def _is_plain(
     return is_alone and code != "de" and note.stop - note.start >= WHOLE * (stop - start)
 
 
-def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: int) -> list[Note]:
-    """Return notes as whole sentences, with those that they lean on; neighbours are a single note.
-
-    Fewer words than are `enough` take the sentences before and behind along, if these are no notes, nothing that was
-    pasted, and no secret.
-    """
+def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans) -> list[Note]:
+    """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
     whole: list[Note] = []
     blocks = [Stretch(*block) for block in pasted(text)]
-    apart = [*(Stretch(note.start, note.stop) for note in notes), *blocks]
     for note in notes:
         begin, end = _sentences_of(note, spans)
         leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
@@ -213,8 +216,6 @@ def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: i
         whole_spans = [(start, end) for start in (*earlier, begin)]
         short = [span for span in whole_spans if _count_words(text, *span) <= MOST_JOINED]
         start, stop = short[0] if short else (note.start, note.stop)
-        if short and note.type != "instruction":
-            start, stop = _with_neighbours(start, stop, text, spans, apart, enough)
         before = whole[-1] if whole else None
         if before and not text[before.stop : start].strip() and _count_words(text, before.start, stop) <= MOST_JOINED:
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
@@ -230,19 +231,26 @@ def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, *, enough: i
 
 
 def _with_neighbours(
-    start: int, stop: int, text: str, spans: Spans, apart: Sequence[Stretch], enough: int
-) -> tuple[int, int]:
-    """Return a stretch with the sentences before it and those behind it, as long as it has too few words."""
-    before, behind = [span for span in spans if span[1] <= start], [span for span in spans if span[0] >= stop]
+    note: Note, utterance: Utterance, asserted: Sequence[Sentence], apart: Sequence[Stretch]
+) -> Stretch:
+    """Return the words of a note with the sentences before them and behind them, as long as these are too few.
+
+    Only of what the speaker asserts or asks; and where it stands in every context, or tells an assistant what to do,
+    its own words are enough.
+    """
+    start, stop, text = note.start, note.stop, utterance.text
+    if note.type in ("constraint", "instruction"):
+        return Stretch(start, stop)
+    before, behind = [one for one in asserted if one.stop <= start], [one for one in asserted if one.start >= stop]
     for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
-        for first, last in side:
-            wider = min(first, start), max(last, stop)
-            if _count_words(text, start, stop) >= enough or _count_words(text, *wider) > MOST_JOINED:
+        for one in side:
+            wider = min(one.start, start), max(one.stop, stop)
+            if _count_words(text, start, stop) >= ENOUGH or _count_words(text, *wider) > MOST_JOINED:
                 break
-            if not _is_free(first, last, text, apart):
+            if not _is_free(*wider, text, [each for each in apart if each.stop <= start or each.start >= stop]):
                 break
             start, stop = wider
-    return start, stop
+    return Stretch(start, stop)
 
 
 def _is_free(start: int, stop: int, text: str, apart: Sequence[Stretch]) -> bool:
@@ -271,12 +279,18 @@ def _root(slot: Slot) -> str:
     return slot.attribute.removeprefix(FORMER).partition("/")[0]
 
 
-def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> FactDraft:
-    """Return a note as a fact: as its slot says it, in plain words if they are sure, else as it was said."""
+def _draft_note(
+    note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str, shown: Stretch | None = None
+) -> FactDraft:
+    """Return a note as a fact: as its slot says it, in plain words if they are sure, else as it was said.
+
+    A quotation has the words that are `shown`, by default the note's own.
+    """
+    shown = shown or Stretch(note.start, note.stop)
     mention = mentions[0] if len(mentions) == 1 else None
     if mention and mention.text and mention.type != "plan" and _is_covered(note.start, note.stop, mentions):
         return _draft(mention, code, note.confidence)
-    text = _quotation(utterance, note.start, note.stop)
+    text = _quotation(utterance, *shown)
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
         who = str(pack.language(code).data["user"]) if is_german else utterance.subject
@@ -293,7 +307,7 @@ def _draft_note(note: Note, utterance: Utterance, mentions: Sequence[SlotMention
     if type in ALWAYS_TOLD and not is_named and not _always_holds(note, utterance.text[note.start : note.stop]):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
-    columns = (text, type, kind_of(type), subject, note.confidence, code, note.start, note.stop)
+    columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
     return FactDraft(*columns, *dates, mention.slot if mention else None)
 
 
@@ -324,7 +338,8 @@ def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMentio
     for value in dict.fromkeys(note.values):
         name = _ALLERGY.sub("", utterance.text[value.start : value.stop])
         key = lang.patterns["plural"].sub("", canonical(name, lang))
-        is_name = not _NO_NAME.fullmatch(key) and not any(letter.isdigit() for letter in key)
+        is_number = note.attribute != "allergy" and any(letter.isdigit() for letter in key)
+        is_name = not is_number and not _NO_NAME.fullmatch(key)
         if not key or not is_name or any(_overlap(one, value) for one in mentions):
             continue
         is_named = note.attribute == "allergy" and len(key.split()) <= MOST_NAMING

@@ -61,7 +61,7 @@ class Memory(Result):
     valid_from: UtcTime | None = None
     valid_to: UtcTime | None = None
     confidence: float | None = None
-    later: Annotated[str | None, Field(description="Of a hit that is outdated: what holds in its place.")] = None
+    later: Annotated[ShownText | None, Field(description="Of a hit that is outdated: what holds in its place.")] = None
     score: float | None = None
 
 
