@@ -494,7 +494,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),
-        ("facts", "said_facts", {"message_ids": some, "as_of": None}),
+        ("facts", "said_facts", {"message_ids": some, "as_of": None, "holding": True}),
         ("facts", "successors", {"fact_ids": some, "as_of": None}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
