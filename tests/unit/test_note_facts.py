@@ -183,6 +183,14 @@ def test_what_was_pasted_and_a_secret_are_no_neighbours(beside: str) -> None:
         assert fact.text == f'Alice: "{MOVED}"'
 
 
+def test_what_stands_behind_the_words_of_others_is_no_neighbour() -> None:
+    text = f'We sang.\n"I live in Rome now."\n{MOVED}\n"I live in Rome now."\nWe sang.'
+    start = text.index(MOVED)
+    note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
+    [fact] = extract(Utterance(text, "user", SPEAKER, None), [replace(note, confidence=0.9)])
+    assert fact.text == f'Alice: "{MOVED}"'
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -135,15 +135,16 @@ def extract(
             # In every context stands what is short; the quotation answers who asks.
             facts += [_draft(one, code, note.confidence) for one in short]
         quoted.append(replace(note, type="event", attribute="other") if short else note)
-    thoughts = _whole_thoughts(quoted, utterance.text, spans)
-    asserted = utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None) if types or thoughts else ()
+    blocks = [Stretch(*block) for block in pasted(utterance.text)]
+    thoughts = _whole_thoughts(quoted, utterance.text, spans, blocks)
+    asserted = (
+        utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None)
+        if types or (thoughts and not to_friend)
+        else ()
+    )
     typed = [one for one in asserted if types and type_of(utterance.text[one.start : one.stop], types)]
     told = [Stretch(one.start, one.stop) for one in facts] + [Stretch(one.start, one.stop) for one in thoughts]
-    apart = [
-        *told,
-        *(Stretch(one.start, one.stop) for one in typed),
-        *(Stretch(*one) for one in pasted(utterance.text)),
-    ]
+    apart = [*told, *(Stretch(one.start, one.stop) for one in typed), *blocks]
     for note in thoughts:
         inside = [one for one in mentions if _fits(note, one, utterance)]
         if note.type == "constraint":
@@ -168,7 +169,7 @@ def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] |
     return sorted(first.values(), key=lambda fact: fact.start)
 
 
-def _overlap(one: FactDraft | SlotMention | Note, other: Note | SlotMention | Sentence | Stretch) -> bool:
+def _overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
     return one.start < other.stop and other.start < one.stop
 
 
@@ -205,10 +206,9 @@ def _is_plain(
     return is_alone and code != "de" and note.stop - note.start >= WHOLE * (stop - start)
 
 
-def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans) -> list[Note]:
+def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Sequence[Stretch]) -> list[Note]:
     """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
     whole: list[Note] = []
-    blocks = [Stretch(*block) for block in pasted(text)]
     for note in notes:
         begin, end = _sentences_of(note, spans)
         leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
@@ -247,7 +247,8 @@ def _with_neighbours(
             wider = min(one.start, start), max(one.stop, stop)
             if _count_words(text, start, stop) >= ENOUGH or _count_words(text, *wider) > MOST_JOINED:
                 break
-            if not _is_free(*wider, text, [each for each in apart if each.stop <= start or each.start >= stop]):
+            between = text[one.stop : start] or text[stop : one.start]
+            if any(map(str.isalnum, between)) or not _is_free(one.start, one.stop, text, apart):
                 break
             start, stop = wider
     return Stretch(start, stop)
@@ -255,7 +256,7 @@ def _with_neighbours(
 
 def _is_free(start: int, stop: int, text: str, apart: Sequence[Stretch]) -> bool:
     """Whether a sentence may be taken along: it touches nothing that stands apart, and has no secret."""
-    touches = any(start < other.stop and other.start < stop for other in apart)
+    touches = any(_overlap(Stretch(start, stop), other) for other in apart)
     return not touches and not load_detectors().find(text[start:stop])
 
 
