@@ -70,11 +70,11 @@ class Graph:
         return self.add("LayerNormalization", [x, *weights], output, axis=-1, epsilon=EPSILON)
 
 
-def encode(graph: Graph, x: str, rows: str, by_head: str, penalties: str = "") -> str:
+def encode(graph: Graph, x: str, rows: str, by_head: str, penalties: str = "", first: int = 0) -> str:
     """Add the layers of BERT over tokens, a row each, and return their result; `penalties` are of unseen tokens."""
     add = graph.add
     scale = graph.constant("scale", SIZE**-0.5, np.float32)
-    for number in range(LAYERS):
+    for number in range(first, LAYERS):
         layer, own = f"encoder.layer.{number}", f"layer_{number}_"
 
         def heads(part: str, order: list[int], x: str = x, layer: str = layer, own: str = own) -> str:

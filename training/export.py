@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from minilm_graph import DIMENSIONS, HEADS, IR_VERSION, OPSET, SIZE, WEIGHTS, Graph, encode
 
 WORDS = "embeddings.word_embeddings.weight"
+RELATION = "relation"  # the output of a pair of statements
 
 
 class ReaderGraph(Graph):
@@ -65,17 +66,51 @@ def graph_of(state: dict[str, Tensor]) -> onnx.ModelProto:
 
 def write(state: dict[str, Tensor], file: Path) -> None:
     """Write the reader's graph with its weights."""
-    with tempfile.TemporaryDirectory() as folder:
-        whole, small = Path(folder) / "whole.onnx", Path(folder) / "small.onnx"
-        onnx.save(graph_of(state), whole)
-        quantize_dynamic(
-            whole, small, op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True,
-            weight_type=QuantType.QInt8, extra_options={"MatMulConstBOnly": True},
-        )  # fmt: skip
-        model = onnx.load(small)
+    model = _quantized(graph_of(state))
     places = Graph(WEIGHTS)
     places.weight(WORDS)
     model.graph.initializer.append(places.tensors[WORDS])
     [words] = [each for each in model.graph.input if each.name == WORDS]
     model.graph.input.remove(words)
     file.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
+    """Add to a reader's graph the layers from `first` on that read a pair of statements, and their output."""
+    graph, begin = ReaderGraph(state), f"layer_{first - 1}_result"
+    x = encode(graph, begin, "rows", "by_head", first=first)
+    token = graph.add("Gather", [x, graph.constant("first_token", [0])], "token", axis=0)
+    graph.linear(token, "heads", RELATION)
+    inputs = [
+        helper.make_tensor_value_info(begin, TensorProto.FLOAT, ["tokens", DIMENSIONS]),
+        *(
+            helper.make_tensor_value_info(name, TensorProto.INT64, [size])
+            for name, size in (("rows", 2), ("by_head", 4))
+        ),
+    ]
+    output = helper.make_tensor_value_info(RELATION, TensorProto.FLOAT, [1, len(graph.state["heads.bias"])])
+    made = helper.make_graph(graph.nodes, "pairs", inputs, [output], list(graph.tensors.values()))
+    pairs = _quantized(helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION))
+    kept = {RELATION, *(each.name for each in inputs)}
+    model = onnx.load(file, load_external_data=False)
+    for tensor in pairs.graph.initializer:
+        tensor.name = f"pairs.{tensor.name}"
+    for node in pairs.graph.node:
+        node.name = node.name and f"pairs.{node.name}"
+        for names in (node.input, node.output):
+            names[:] = [name if name in kept else f"pairs.{name}" for name in names]
+    model.graph.initializer.extend(pairs.graph.initializer)
+    model.graph.node.extend(pairs.graph.node)
+    model.graph.output.append(output)
+    file.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+    with tempfile.TemporaryDirectory() as folder:
+        whole, small = Path(folder) / "whole.onnx", Path(folder) / "small.onnx"
+        onnx.save(model, whole)
+        quantize_dynamic(
+            whole, small, op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True,
+            weight_type=QuantType.QInt8, extra_options={"MatMulConstBOnly": True},
+        )  # fmt: skip
+        return onnx.load(small)

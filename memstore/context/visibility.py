@@ -16,14 +16,13 @@ from uuid import UUID
 
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.formats.parts import OtherAssistantMessage, content_parts
-from memstore.models import Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.models import TO, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
 from memstore.store import chunks, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-TO = "to"  # the key in a message's metadata
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 EVERYONE = {"all", "everyone"}
 _MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")

@@ -53,6 +53,7 @@ from memstore.models.messages import (
     IMPORTED_MEMORY as IMPORTED_MEMORY,
     INSTRUCTION_ROLES as INSTRUCTION_ROLES,
     LONGEST_TTL as LONGEST_TTL,
+    TO as TO,
     TRUST as TRUST,
     TRUSTED as TRUSTED,
     UNTRUSTED as UNTRUSTED,

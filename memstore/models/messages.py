@@ -32,6 +32,7 @@ RoleName = Literal["system", "developer", "user", "assistant", "tool"]
 INSTRUCTION_ROLES = frozenset({Role.SYSTEM, Role.DEVELOPER})
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
+TO = "to"  # in metadata: whom a message is for
 # In metadata: what kind of an assistant's memory was imported as the message. Saved ones speak of "User".
 IMPORTED_MEMORY = "imported_memory"
 ImportedMemory = Literal["saved memory", "about the user", "instructions", "project"]

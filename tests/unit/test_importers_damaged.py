@@ -174,3 +174,15 @@ def test_a_missing_option_is_no_damage(tmp_path: Path) -> None:
     assert list(Chats(path, ImportOptions(me="Ann")).read()) == [IgnoredContent("what is mine")]
     with pytest.raises(InvalidInput, match="say who of them you are; --me takes one of: Ann"):
         list(Chats(path).read())
+
+
+@pytest.mark.parametrize("place", ["local header", "directory"])
+def test_a_zip_whose_names_are_no_text_is_told(tmp_path: Path, place: str) -> None:
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("convérsations.json", "[]")
+    data = path.read_bytes()
+    at = data.find("é".encode()) if place == "local header" else data.rfind("é".encode())
+    path.write_bytes(data[:at] + b"\x8e\x8e" + data[at + 2 :])
+    with pytest.raises(InvalidInput):
+        importer_for(path)

@@ -6,7 +6,8 @@ import pytest
 
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.note_facts import extract
-from memstore.derive.reader.notes import Note
+from memstore.derive.facts.quotations import is_answer, question_of
+from memstore.derive.reader.notes import Note, Stretch
 from memstore.derive.rules.utterances import Utterance
 from tests.helpers.reading import read
 
@@ -203,3 +204,44 @@ def test_what_stands_behind_the_words_of_others_is_no_neighbour() -> None:
 def test_a_medicine_is_not_named_by_its_numbers(text: str) -> None:
     named = [fact.slot.value + fact.slot.attribute for fact in facts(text) if fact.slot and fact.text[-1] != '"']
     assert not [name for name in named if any(letter.isdigit() for letter in name) or "milligram" in name]
+
+
+def noted(start: int, stop: int) -> Note:
+    return Note(start, stop, 3.0, 3.0, "decision", "other", (), None, True, False, confidence=0.9)
+
+
+@pytest.mark.parametrize(
+    ("before", "question"),
+    [
+        ("Noted! Which bank is your account with?", "Which bank is your account with?"),
+        ("Which one? Take your time.", "Which one?"),
+        ("Willst du umziehen?", "Willst du umziehen?"),
+        ("I like it. You do too.", ""),
+        ("Is it this? Or that. No matter. Let us go on.", ""),
+        (f"Is it {'very ' * 30}late?", ""),
+        ("My password is hunter2-A9!x, is it yours?", ""),
+    ],
+)
+def test_the_question_before_an_answer_is_the_last_thing_asked(before: str, question: str) -> None:
+    assert question_of(before) == question
+
+
+def test_a_short_answer_comes_with_its_question_and_a_long_or_late_one_does_not() -> None:
+    def quoted(text: str) -> list[str]:
+        said = Utterance(text, "user", SPEAKER, None)
+        words = text.partition("stay")[0]
+        return [fact.text for fact in extract(said, [noted(len(words), len(text))], question="Where to?")]
+
+    assert quoted("stay with the Halifax") == ['Alice, asked "Where to?": "stay with the Halifax"']
+    assert quoted("stay with them, " + "and then again " * 8)[0].startswith('Alice: "stay')
+    assert not is_answer(Stretch(30, 45), "thanks a lot for all of this, stay with them")
+
+
+@pytest.mark.parametrize("stop", ["", "."])
+def test_what_is_dictated_without_a_stop_is_quoted_whole(stop: str) -> None:
+    text = f"{'well you know how it goes with them ' * 5}they moved the wedding to the ninth of May {'and so on ' * 3}"
+    start = text.index("they moved")
+    note = noted(start, text.index(" and so on"))
+    text = text.strip() + stop
+    [fact] = extract(Utterance(text, "user", SPEAKER, None), [note])
+    assert (fact.text == f'Alice: "{text}"') == (not stop)

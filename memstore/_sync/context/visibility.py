@@ -20,11 +20,10 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.formats.parts import OtherAssistantMessage, content_parts
-from memstore.models import Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.models import TO, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-TO = "to"  # the key in a message's metadata
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 EVERYONE = {"all", "everyone"}
 _MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")

@@ -101,6 +101,7 @@ class FactDraft:
     type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
     from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
     characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so.
+    If it `may_change` known ones, it is compared with them: not what friends tell each other.
     """
 
     text: str
@@ -114,6 +115,7 @@ class FactDraft:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     slot: Slot | None = None
+    may_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +150,8 @@ class ExtractedFact:
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
     ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
+    ended_by: tuple[UUID, ...] = ()  # those said later, by which this one no longer holds
+    may_change: bool = False  # whether the reader compares it with the known ones
     alias: str = ""  # another name of the subject, under which facts may be known
     said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
 
@@ -203,4 +207,5 @@ def to_fact(
         conversation_id=message.conversation_id,
         spans=(FactSpan(message.id, draft.start, draft.stop, level),),
         vector=vector,
+        may_change=draft.may_change,
     )

@@ -16,12 +16,21 @@ from dataclasses import replace
 from memstore.derive.chunking import Spans, sentences
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
 from memstore.derive.facts.normalization import is_denied, takes_away_protection
+from memstore.derive.facts.quotations import (
+    MOST_JOINED,
+    count_words,
+    is_answer,
+    overlap,
+    quotation,
+    sentences_of,
+    whole_thoughts,
+    with_neighbours,
+)
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention, canonical, render, without_article
-from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes, type_of
-from memstore.ingest.redaction import load_detectors
+from memstore.derive.rules.utterances import Utterance, in_quotes, type_of
 from memstore.models import Role, kind_of
 from memstore.store.tokenize import terms
 
@@ -29,23 +38,8 @@ RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of what protects the speaker.
 LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.35, 0.25
-MOST_JOINED = 40  # words of a quotation
-LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
-MOST_NEIGHBOURS = 3  # sentences that it takes along on either side
-ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
 MOST_ELSE = 8  # words of a message that plain words leave out
-WORTH = (
-    "constraint",
-    "instruction",
-    "identity",
-    "relation",
-    "decision",
-    "plan",
-    "task",
-    "preference",
-    "possession",
-    "event",
-)
+SURE_PLAIN = 0.85  # probability of a note from which it is told in plain words
 WHOLE = 0.7  # share of a sentence that its plain words tell
 COVERED, HALF = 0.7, 0.5  # share of a note that a slot fills, or several, from which on these are kept instead
 RENAMED = {"instruction": "procedure", "relation": "relationship"}  # types of notes that facts call otherwise
@@ -86,14 +80,16 @@ def extract(
     notes: Sequence[Note],
     before: Sequence[Utterance] = (),
     *,
+    question: str = "",
     least: float | None = None,
     types: Mapping[str, re.Pattern[str]] | None = None,
 ) -> list[FactDraft]:
     """Return the facts that the notes of a message say, in its order, if they are probable enough.
 
     `before` are up to three messages before it, the newest last: they show to whom it is said, and what "sorry, I meant
-    Tuesday" corrects. `types` are types of one's own with the words by which a note is one; a sentence with these words
-    is a fact even where it is no note. `least` is the probability from which a note is kept.
+    Tuesday" corrects. `question` is what the last of them asks: a short quotation of the answer has it. `types` are
+    types of one's own with the words by which a note is one; a sentence with these words is a fact even where it is no
+    note. `least` is the probability from which a note is kept.
     """
     to_friend = _to_friend(utterance, before)
     least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
@@ -102,7 +98,7 @@ def extract(
     facts = [_draft(one, code) for one in mentions] if code not in TAUGHT else []
     taken, quoted = list(facts), list[Note]()
     for note in notes:
-        if any(_overlap(one, note) for one in taken):
+        if any(overlap(one, note) for one in taken):
             continue
         inside = [one for one in mentions if _fits(note, one, utterance)]
         is_advice = note.type == "instruction" and (  # nobody instructs an assistant among friends
@@ -116,19 +112,23 @@ def extract(
             continue  # "allergic to Mondays"
         if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
             note = replace(note, type="event", attribute="other")
-        if len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
+        is_alone = to_friend or _stands_alone(note, utterance.text, spans)
+        if is_alone and len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [_draft(one, code, note.confidence) for one in inside]
             continue
-        protections = _protections(note, utterance, inside, code)
+        protections = _protections(note, utterance, inside, code, is_alone=is_alone)
         short = [one for one in protections if one.text]
         if len(short) > 1:
             facts += [_draft(one, code, note.confidence) for one in short]
-        elif _is_plain(note, inside, utterance.text, spans, code, to_friend=to_friend):
+        elif is_alone and len(inside) == 1 and _is_covered(note.start, note.stop, inside):
+            facts.append(_draft_note(note, utterance, protections or inside, code, is_alone=True))
+            continue
+        elif _is_plain(note, utterance.text, spans, code, is_alone=is_alone):
             facts.append(_draft_note(note, utterance, protections or inside, code))
             continue
         elif short and note.type == "constraint":
-            start, stop = _sentences_of(note, spans)
-            if _count_words(utterance.text, start, stop) <= MOST_STANDING:
+            start, stop = sentences_of(note, spans)
+            if count_words(utterance.text, start, stop) <= MOST_STANDING:
                 whole = replace(note, start=start, stop=stop, sentence=None)
                 facts.append(_draft_note(whole, utterance, protections, code))
                 continue
@@ -136,7 +136,7 @@ def extract(
             facts += [_draft(one, code, note.confidence) for one in short]
         quoted.append(replace(note, type="event", attribute="other") if short else note)
     blocks = [Stretch(*block) for block in pasted(utterance.text)]
-    thoughts = _whole_thoughts(quoted, utterance.text, spans, blocks)
+    thoughts = whole_thoughts(quoted, utterance.text, spans, blocks)
     asserted = (
         utterance.asserted(pack.language(code) if code in pack.LANGUAGES else None)
         if types or (thoughts and not to_friend)
@@ -151,11 +151,12 @@ def extract(
             inside = _protections(note, utterance, inside, code) or inside
         else:
             inside = [one for one in inside if _root(one.slot) not in _GUARDS]
-        shown = None if to_friend else _with_neighbours(note, utterance, asserted, apart)
-        facts.append(_draft_note(note, utterance, inside, code, shown))
+        shown = Stretch(note.start, note.stop) if to_friend else with_neighbours(note, utterance, asserted, apart)
+        answers = question if is_answer(shown, utterance.text) else ""
+        facts.append(_draft_note(note, utterance, inside, code, shown, answers))
     for one in typed:
-        if not one.asks and not any(_overlap(fact, one) for fact in facts):
-            said = (_quotation(utterance, one.start, one.stop), STATEMENT, kind_of(STATEMENT), utterance.subject)
+        if not one.asks and not any(overlap(fact, one) for fact in facts):
+            said = (quotation(utterance, one.start, one.stop), STATEMENT, kind_of(STATEMENT), utterance.subject)
             facts.append(FactDraft(*said, QUOTED, code, one.start, one.stop))
     return _in_order(facts, types)
 
@@ -169,101 +170,30 @@ def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] |
     return sorted(first.values(), key=lambda fact: fact.start)
 
 
-def _overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
-    return one.start < other.stop and other.start < one.stop
+def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
+    """Whether a message says little else than the sentences of a note."""
+    start, stop = sentences_of(note, spans)
+    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MOST_ELSE
 
 
-def _count_words(text: str, start: int, stop: int) -> int:
-    return len(text[start:stop].split())
-
-
-def _quotation(utterance: Utterance, start: int, stop: int) -> str:
-    return f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
-
-
-def _sentences_of(note: Note, spans: Spans) -> Stretch:
-    """Return the sentences that a note stands in."""
-    inside = [span for span in spans if _overlap(note, Stretch(*span))]
-    return Stretch(inside[0][0], inside[-1][1])
-
-
-def _is_plain(
-    note: Note, mentions: Sequence[SlotMention], text: str, spans: Spans, code: str, *, to_friend: bool
-) -> bool:
-    """Whether a note is understood without the words around it: a slot, or plain words that lean on no others.
+def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool) -> bool:
+    """Whether a note becomes plain words: they are sure, and understood without the words around them.
 
     A message to an assistant that says much else is quoted, and so is German, whose verb may stand at the end. Of a
-    dictation without stops any plain words are better than a cut from it.
+    long dictation without stops plain words are better than a cut from it.
     """
-    if len(mentions) == 1 and _is_covered(note.start, note.stop, mentions):
-        return True
-    if note.sentence is None or note.leans:
+    if note.sentence is None or note.leans or note.confidence < SURE_PLAIN:
         return False
-    start, stop = _sentences_of(note, spans)
-    if _count_words(text, start, stop) > MOST_JOINED:
+    start, stop = sentences_of(note, spans)
+    if count_words(text, start, stop) > MOST_JOINED:
         return True
-    is_alone = to_friend or _count_words(text, 0, start) + _count_words(text, stop, len(text)) <= MOST_ELSE
     return is_alone and code != "de" and note.stop - note.start >= WHOLE * (stop - start)
-
-
-def _whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Sequence[Stretch]) -> list[Note]:
-    """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
-    whole: list[Note] = []
-    for note in notes:
-        begin, end = _sentences_of(note, spans)
-        leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
-        earlier = [first for first, last in leaning if _is_free(first, last, text, blocks)]
-        whole_spans = [(start, end) for start in (*earlier, begin)]
-        short = [span for span in whole_spans if _count_words(text, *span) <= MOST_JOINED]
-        start, stop = short[0] if short else (note.start, note.stop)
-        before = whole[-1] if whole else None
-        if before and not text[before.stop : start].strip() and _count_words(text, before.start, stop) <= MOST_JOINED:
-            main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
-            confidence = max(before.confidence, note.confidence)
-            whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
-        elif not short and _count_words(text, start, stop) < LEAST_QUOTED:
-            continue
-        elif before is None or before.stop <= start:
-            whole.append(replace(note, start=start, stop=stop, sentence=None))
-        elif before.stop < note.stop:
-            whole.append(replace(note, sentence=None))
-    return whole
-
-
-def _with_neighbours(
-    note: Note, utterance: Utterance, asserted: Sequence[Sentence], apart: Sequence[Stretch]
-) -> Stretch:
-    """Return the words of a note with the sentences before them and behind them, as long as these are too few.
-
-    Only of what the speaker asserts or asks; and where it stands in every context, or tells an assistant what to do,
-    its own words are enough.
-    """
-    start, stop, text = note.start, note.stop, utterance.text
-    if note.type in ("constraint", "instruction"):
-        return Stretch(start, stop)
-    before, behind = [one for one in asserted if one.stop <= start], [one for one in asserted if one.start >= stop]
-    for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
-        for one in side:
-            wider = min(one.start, start), max(one.stop, stop)
-            if _count_words(text, start, stop) >= ENOUGH or _count_words(text, *wider) > MOST_JOINED:
-                break
-            between = text[one.stop : start] or text[stop : one.start]
-            if any(map(str.isalnum, between)) or not _is_free(one.start, one.stop, text, apart):
-                break
-            start, stop = wider
-    return Stretch(start, stop)
-
-
-def _is_free(start: int, stop: int, text: str, apart: Sequence[Stretch]) -> bool:
-    """Whether a sentence may be taken along: it touches nothing that stands apart, and has no secret."""
-    touches = any(_overlap(Stretch(start, stop), other) for other in apart)
-    return not touches and not load_detectors().find(text[start:stop])
 
 
 def _fits(note: Note, mention: SlotMention, utterance: Utterance) -> bool:
     """Whether a slot is of a note's words, and what protects somebody of its value: no "allergic to severe"."""
     root = _root(mention.slot)
-    if root in _WHOLE or not _overlap(mention, note):
+    if root in _WHOLE or not overlap(mention, note):
         return False
     if root not in GUARDED.values() or not note.values:
         return True
@@ -281,17 +211,24 @@ def _root(slot: Slot) -> str:
 
 
 def _draft_note(
-    note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str, shown: Stretch | None = None
+    note: Note,
+    utterance: Utterance,
+    mentions: Sequence[SlotMention],
+    code: str,
+    shown: Stretch | None = None,
+    question: str = "",
+    *,
+    is_alone: bool = False,
 ) -> FactDraft:
-    """Return a note as a fact: as its slot says it, in plain words if they are sure, else as it was said.
+    """Return a note as a fact: as its slot says it if the message says little else, in plain words, or as it was said.
 
-    A quotation has the words that are `shown`, by default the note's own.
+    A quotation has the words that are `shown`, by default the note's own, and the `question` that they answer.
     """
     shown = shown or Stretch(note.start, note.stop)
     mention = mentions[0] if len(mentions) == 1 else None
-    if mention and mention.text and mention.type != "plan" and _is_covered(note.start, note.stop, mentions):
+    if is_alone and mention and mention.text and mention.type != "plan":
         return _draft(mention, code, note.confidence)
-    text = _quotation(utterance, *shown)
+    text = quotation(utterance, *shown, question, code)
     is_german = code == "de" and not utterance.speaker
     if note.sentence and not (is_german and "{NAME}s" in note.sentence):
         who = str(pack.language(code).data["user"]) if is_german else utterance.subject
@@ -322,12 +259,16 @@ def _always_holds(note: Note, words: str) -> bool:
     return note.type != "identity" or (note.value is not None and is_short)
 
 
-def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str) -> list[SlotMention]:
+def _protections(
+    note: Note, utterance: Utterance, mentions: Sequence[SlotMention], code: str, *, is_alone: bool = False
+) -> list[SlotMention]:
     """Return what protects the speaker, by each value of a note: as rules read it, else by the reader's attribute.
 
-    An allergy has a text. Where the reader and the words differ in whether it holds, there is nothing.
+    An allergy has a text, others only if the message says little else. Where the reader and the words differ in whether
+    it holds, there is nothing.
     """
     guards = [one for one in mentions if _root(one.slot) in _GUARDS]
+    guards = [one if is_alone or _root(one.slot) == "allergy" else one._replace(text="") for one in guards]
     words = utterance.text[note.start : note.stop]
     of_speaker = note.of_speaker or (note.subject and _ALLERGY.search(utterance.text, *note.subject))
     if note.attribute not in GUARDED or note.holds == is_denied(words) or not of_speaker:
@@ -341,7 +282,7 @@ def _protections(note: Note, utterance: Utterance, mentions: Sequence[SlotMentio
         key = lang.patterns["plural"].sub("", canonical(name, lang))
         is_number = note.attribute != "allergy" and any(letter.isdigit() for letter in key)
         is_name = not is_number and not _NO_NAME.fullmatch(key)
-        if not key or not is_name or any(_overlap(one, value) for one in mentions):
+        if not key or not is_name or any(overlap(one, value) for one in mentions):
             continue
         is_named = note.attribute == "allergy" and len(key.split()) <= MOST_NAMING
         text = render(slot_type, lang, utterance.subject, "", without_article(name, lang), over=not note.holds)

@@ -22,13 +22,14 @@ from memstore.derive.facts.drafts import (
 )
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.note_facts import extract, extract_memory, turn_of
-from memstore.derive.reader.notes import Note, ReaderInput
+from memstore.derive.facts.quotations import question_of
+from memstore.derive.reader import read_notes
 from memstore.derive.rules.utterances import Utterance
-from memstore.models import IMPORTED_MEMORY, Message, Role
+from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
 READ_WHOLE = ("saved memory", "about the user", "instructions")  # imported memories
-RECIPE = "reader/2"
+RECIPE = "reader/3"
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 
@@ -83,25 +84,31 @@ class ReaderExtractor:
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
         turns = [turn_of(utterances[place], before[place]) for place in places]
-        for place, notes in zip(places, _read_notes(turns), strict=True):
+        for place, turn, notes in zip(places, turns, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
             own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in READ_WHOLE:
                 found = extract_memory(utterance, memory, types)
             else:
-                found = extract(utterance, own, before[place], types=types)
+                asker = batch.messages[place - 1] if place else None
+                question = question_of(said[place - 1].text) if asker and _is_heard_by_all(asker, message) else ""
+                found = extract(utterance, own, before[place], question=question, types=types)
             for fact in islice(found, MAX_FACTS_PER_MESSAGE):
-                yield message, fact
+                yield message, replace(fact, may_change=not turn.to_friend)
 
 
-def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
-    """Return the notes of messages. The reader is loaded with the first of them."""
-    if not turns:
-        return []
-    from memstore.derive.reader.model import load
+def _is_heard_by_all(asker: Message, message: Message) -> bool:
+    """Whether all who see an answer may see its question: by a person or the assistant, addressed to nobody.
 
-    return load().read(turns)
+    An assistant with a name is one of several, of which none sees what another one says.
+    """
+    is_person = asker.role == Role.USER and asker.name != message.name
+    is_assistant = asker.role == Role.ASSISTANT and not asker.name
+    is_trusted = asker.meta.get(TRUST, TRUSTED) == TRUSTED
+    return (
+        (is_person or is_assistant) and is_trusted and TO not in asker.meta and not (asker.text or "").startswith("@")
+    )
 
 
 def _utterance(message: Message) -> Utterance:

@@ -232,14 +232,14 @@ def _files_below(path: Path) -> list[Path]:
 def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except NotImplementedError as error:  # of a newer version of the format, or damaged
+    except (NotImplementedError, UnicodeDecodeError) as error:  # of a newer version of the format, or damaged
         raise zipfile.BadZipFile(str(error)) from error
 
 
 def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
     try:
         return cast(io.BufferedIOBase, archive.open(name))
-    except RuntimeError as error:  # it wants a password, or its way of packing is not known
+    except (RuntimeError, UnicodeDecodeError) as error:  # it wants a password, or is packed or named in no known way
         raise zipfile.BadZipFile(str(error)) from error
 
 

@@ -1,0 +1,144 @@
+"""The words that a note is quoted with: whole sentences, as many as are understood weeks later. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memstore.derive.chunking import Spans, sentences
+from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.reader.notes import Note, Stretch
+from memstore.derive.rules.slots import SlotMention
+from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
+from memstore.ingest.redaction import load_detectors
+
+MOST_JOINED = 40  # words of a quotation
+LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
+MOST_DICTATED = 60  # words of a dictation that is quoted as a whole
+MOST_NEIGHBOURS = 3  # sentences that it takes along on either side
+ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
+MAX_QUESTION = 25  # words of a question that a quotation has with its answer
+LAST_SENTENCES = 2  # of a message, of which one asks what the next message answers
+LEAST_ASIDE = 4  # words before an answer, from which on something else was answered
+WORTH = (
+    "constraint",
+    "instruction",
+    "identity",
+    "relation",
+    "decision",
+    "plan",
+    "task",
+    "preference",
+    "possession",
+    "event",
+)
+_WORDS = re.compile(r"\S+")
+_STOP = re.compile(r"[.?!](?:\s|$)")
+_ASKS = re.compile(r"[?？][\"')»”\s]*$")
+
+
+def overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
+    """Whether two stretches of a message share characters."""
+    return one.start < other.stop and other.start < one.stop
+
+
+def count_words(text: str, start: int, stop: int) -> int:
+    """Return how many words these characters of a text are."""
+    return len(text[start:stop].split())
+
+
+def quotation(utterance: Utterance, start: int, stop: int, question: str = "", code: str = "") -> str:
+    """Return what somebody said as a fact, with the question that it answers."""
+    asked = f', {"gefragt" if code == "de" else "asked"} "{in_quotes(question)}"' if question else ""
+    return f'{utterance.subject}{asked}: "{in_quotes(utterance.text[start:stop])}"'
+
+
+def question_of(text: str) -> str:
+    """Return the question with which a message ends, if it is short: the answer may not be understood without it."""
+    spans = sentences(text)
+    asked = [text[start:stop] for start, stop in spans[-LAST_SENTENCES:] if _ASKS.search(text, start, stop)]
+    return asked[-1] if asked and len(asked[-1].split()) <= MAX_QUESTION and not load_detectors().find(text) else ""
+
+
+def is_answer(words: Stretch, text: str) -> bool:
+    """Whether words answer what was asked before: the message begins with them, and there are few of them."""
+    return count_words(text, 0, words.start) < LEAST_ASIDE and count_words(text, *words) < ENOUGH
+
+
+def sentences_of(note: Note, spans: Spans) -> Stretch:
+    """Return the sentences that a note stands in."""
+    inside = [span for span in spans if overlap(note, Stretch(*span))]
+    return Stretch(inside[0][0], inside[-1][1])
+
+
+def whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Sequence[Stretch]) -> list[Note]:
+    """Return notes as whole sentences, with those that they lean on; neighbours are a single note."""
+    whole: list[Note] = []
+    for note in notes:
+        begin, end = sentences_of(note, spans)
+        leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
+        earlier = [first for first, last in leaning if _is_free(first, last, text, blocks)]
+        whole_spans = [(start, end) for start in (*earlier, begin)]
+        short = [span for span in whole_spans if count_words(text, *span) <= MOST_JOINED]
+        start, stop = short[0] if short else _cut(note, text, begin, end)
+        before = whole[-1] if whole else None
+        if (
+            before
+            and not text[before.stop : start].strip()
+            and (stop <= before.stop or count_words(text, before.start, stop) <= MOST_JOINED)
+        ):
+            main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
+            confidence, stop = max(before.confidence, note.confidence), max(before.stop, stop)
+            whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
+        elif short or count_words(text, start, stop) >= LEAST_QUOTED:
+            start = max(start, before.stop) if before else start
+            whole.append(replace(note, start=start, stop=stop, sentence=None))
+    return whole
+
+
+def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the words of a long sentence that a note is quoted with: its own.
+
+    Of a dictation, which has no stop, they may begin or end anywhere: it is quoted whole, or with the words around.
+    """
+    if _STOP.search(text):
+        return note.start, note.stop
+    if count_words(text, start, stop) <= MOST_DICTATED:
+        return start, stop
+    words = [found.span() for found in _WORDS.finditer(text, start, stop)]
+    first = next(place for place, word in enumerate(words) if word[1] > note.start)
+    last = next(place for place, word in enumerate(words) if word[1] >= note.stop)
+    missing = max(0, MOST_JOINED - (last - first + 1))
+    first = max(0, first - missing // 2)
+    return words[first][0], words[min(len(words) - 1, last + missing // 2)][1]
+
+
+def with_neighbours(
+    note: Note, utterance: Utterance, asserted: Sequence[Sentence], apart: Sequence[Stretch]
+) -> Stretch:
+    """Return the words of a note with the sentences before them and behind them, as long as these are too few.
+
+    Only of what the speaker asserts or asks; and where it stands in every context, or tells an assistant what to do,
+    its own words are enough.
+    """
+    start, stop, text = note.start, note.stop, utterance.text
+    if note.type in ("constraint", "instruction"):
+        return Stretch(start, stop)
+    before, behind = [one for one in asserted if one.stop <= start], [one for one in asserted if one.start >= stop]
+    for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
+        for one in side:
+            wider = min(one.start, start), max(one.stop, stop)
+            if count_words(text, start, stop) >= ENOUGH or count_words(text, *wider) > MOST_JOINED:
+                break
+            between = text[one.stop : start] or text[stop : one.start]
+            if any(map(str.isalnum, between)) or not _is_free(one.start, one.stop, text, apart):
+                break
+            start, stop = wider
+    return Stretch(start, stop)
+
+
+def _is_free(start: int, stop: int, text: str, apart: Sequence[Stretch]) -> bool:
+    """Whether a sentence may be taken along: it touches nothing that stands apart, and has no secret."""
+    touches = any(overlap(Stretch(start, stop), other) for other in apart)
+    return not touches and not load_detectors().find(text[start:stop])

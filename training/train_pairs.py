@@ -1,0 +1,192 @@
+"""Teach a trained reader what a statement does to an earlier one: train_pairs.py --pairs FILE… --lives FILE… --out DIR
+
+Needs torch, onnx and memstore. DIR has a reader; its first layers stay as they are, and the others are learnt once
+more, for pairs. The files of --check are not learnt from: they measure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from export import add_relations
+from model import Encoder
+from onnx import numpy_helper
+from torch import Tensor, nn
+from torch.nn import functional
+from train import DECAY, HEAD_RATE, LAYER_DECAY, RATE, batches, inputs, masked
+
+from examples import read
+from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
+from memstore.derive.reader.notes import RELATIONS, Pair
+from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
+
+SHARED = 3  # layers that pairs share with messages
+NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one
+FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
+UNNAMED = 0.35  # share of pairs that speak of "the user"
+
+
+def pairs_of(life: dict[str, Any], embedder: MiniLM) -> Iterator[dict[str, str]]:
+    """Yield pairs of the statements of a life: those that touch each other, and near ones that do not.
+
+    What was ended is left alone, and what ends a statement ends those that said the same before.
+    """
+    statements = life["statements"]
+    vectors = np.asarray(embedder.embed_documents([each["plain"] for each in statements]), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ended: set[int] = set()
+    same: defaultdict[int, set[int]] = defaultdict(set)
+    for place, statement in enumerate(statements):
+        does = {int(other): relation for other, relation in statement["does"]}
+        for other, relation in list(does.items()):
+            if relation in RELATIONS[:2]:
+                does = dict.fromkeys(same[other], relation) | does
+        order = sorted(range(place), key=lambda other: -float(vectors[other] @ vectors[place]))
+        touched = ended | does.keys()
+        free = [other for other in order if other not in touched and touched.isdisjoint(same[other])]
+        far = random.sample(free[NEAREST:], 1) if len(free) > NEAREST + 1 else []
+        for other in (*free[:NEAREST], *far):
+            yield _pair(life, statements[other], statement, RELATIONS[-1])
+        for other, relation in does.items():
+            for _ in range(FORMS):
+                yield _pair(life, statements[other], statement, relation)
+            if relation in RELATIONS[:2]:
+                ended.add(other)
+            else:
+                same[place] |= {other} | same[other]
+                same[other].add(place)
+
+
+def _pair(life: dict[str, Any], earlier: dict[str, str], later: dict[str, str], relation: str) -> dict[str, str]:
+    return {"name": life["name"], "old": _form(earlier), "new": _form(later), "label": relation}
+
+
+def _form(statement: dict[str, str]) -> str:
+    form = random.choices(("plain", "quote", "text"), (45, 30, 25))[0]
+    return statement["quote" if form == "text" and len(statement["text"].split()) > 40 else form]
+
+
+def example(pair: dict[str, str]) -> dict[str, Any]:
+    """Return a pair as it is learnt, now and then without the name."""
+    texts = [pair["old"], pair["new"]]
+    if (name := pair.get("name")) and random.random() < UNNAMED:
+        texts = [text.replace(name, "The user" if text.startswith(name) else "the user") for text in texts]
+    earlier, later = (load_tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT] for text in texts)
+    ids = [CLS, CHANGED, *earlier, SEP, *later, SEP]
+    return {"ids": ids, "from": len(earlier) + 3, "relation": RELATIONS.index(pair["label"])}
+
+
+class PairEncoder(nn.Module):
+    """A reader's encoder, whose first layers stay as they are, and a head on the first token."""
+
+    def __init__(self, graph: Path) -> None:
+        super().__init__()
+        self.encoder = Encoder({"relation": len(RELATIONS)}, WEIGHTS_FILE)
+        own = self.encoder.state_dict()
+        state = {name: each for name, each in weights_of(graph).items() if name in own and "heads" not in name}
+        self.encoder.load_state_dict(state, strict=False)
+        for part in (self.encoder.embeddings, *self.encoder.encoder["layer"][:SHARED]):
+            part.requires_grad_(False)
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+        """Return the logits of each relation."""
+        return self.encoder(ids, segments, mask)["relation"][:, 0]
+
+
+def weights_of(graph: Path) -> dict[str, Tensor]:
+    """Return the weights of a reader's graph: those in int8 as they are computed with."""
+    tensors = onnx.load(graph, load_external_data=False).graph.initializer
+    stored = {each.name: numpy_helper.to_array(each) for each in tensors if each.data_location != each.EXTERNAL}
+    weights = {}
+    for name, values in stored.items():
+        base = name.removesuffix("_quantized")
+        if base != name:
+            exact = (values.astype(np.float32) - stored[f"{base}_zero_point"]) * stored[f"{base}_scale"]
+            values = np.ascontiguousarray(exact.T)
+        if base.startswith(("encoder.", "embeddings.")):
+            weights[base] = torch.from_numpy(values.astype(np.float32).copy())
+    return weights
+
+
+def train(pairs: Sequence[dict[str, str]], graph: Path, epochs: int, seed: int) -> PairEncoder:
+    """Return an encoder that has learnt from pairs."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    encoder = PairEncoder(graph)
+    rates = [{"params": list(encoder.encoder.heads.parameters()), "lr": HEAD_RATE}]
+    for depth, layer in enumerate(reversed(encoder.encoder.encoder["layer"][SHARED:])):
+        rates.append({"params": list(layer.parameters()), "lr": RATE * LAYER_DECAY**depth})
+    optimizer = torch.optim.AdamW(rates, weight_decay=0.01)
+    steps = epochs * len([*batches([*map(example, pairs)])])
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, [rate["lr"] for rate in rates], total_steps=steps, pct_start=0.1
+    )
+    mean = torch.optim.swa_utils.AveragedModel(encoder, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY))
+    encoder.train()
+    for epoch in range(epochs):
+        begin, losses = time.time(), []
+        for batch in [*batches([*map(example, pairs)])][: steps // epochs]:
+            ids, segments, mask = inputs(batch)
+            with torch.autocast("cpu", torch.bfloat16):
+                logits = encoder(masked(ids, mask), segments, mask)
+            told = torch.tensor([each["relation"] for each in batch])
+            loss = functional.cross_entropy(logits.float(), told, label_smoothing=0.05)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            mean.update_parameters(encoder)
+            losses.append(loss.item())
+        print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.time() - begin:.0f} s", flush=True)
+    return mean.module.eval()
+
+
+def measure(pairs: Sequence[dict[str, str]], reader: Reader) -> None:
+    """Print how precisely pairs are told of which the later statement makes the earlier one outdated, and how many."""
+    read = reader.relations([Pair(each["old"], each["new"]) for each in pairs])
+    told = np.array([each["label"] in RELATIONS[:2] for each in pairs])
+    outdated = np.array([each["replaces"] + each["ends"] for each in read])
+    for least in (0.5, 0.7, 0.8, 0.9, 0.95, 0.97):
+        found = outdated >= least
+        precision = told[found].mean() if found.any() else 1.0
+        print(f"from {least}: precision {precision:.3f}, recall {found[told].mean():.2f}")
+
+
+def main() -> None:
+    """Teach the reader of a folder, and measure it as it is written."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", nargs="+", type=Path, required=True)
+    parser.add_argument("--lives", nargs="*", type=Path, default=[])
+    parser.add_argument("--check", nargs="*", type=Path, default=[])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    random.seed(options.seed)
+    embedder = MiniLM()
+    lives = [pair for life in read(options.lives) for pair in pairs_of(life, embedder)]
+    pairs = [*read(options.pairs) * FORMS, *lives]
+    graph = options.out / GRAPH
+    encoder = train(pairs, graph, options.epochs, options.seed)
+    add_relations(encoder.encoder.state_dict(), SHARED, graph)
+    card = json.loads((options.out / CARD).read_text(encoding="utf-8"))
+    card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs)}
+    (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
+    if options.check:
+        measure(read(options.check), Reader(options.out))
+
+
+if __name__ == "__main__":
+    main()
