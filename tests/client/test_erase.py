@@ -666,3 +666,41 @@ async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) 
         with psycopg.connect(url) as superuser:
             assert superuser.execute("select count(*) from pg_class where relname like 'hnsw%'").fetchone() == (0,)
             assert superuser.execute("select count(*) from term_postings").fetchone() == (0,)
+
+
+async def test_a_question_that_is_erased_leaves_the_answer_alone(store: AsyncMemoryStore) -> None:
+    ana = store.user("ana")
+    conversation = ana.conversation("c")
+    asked = await conversation.add("assistant", "What did the clinic in Zagreb say you should avoid?")
+    await conversation.add("user", "penicillin, it put me in hospital twice", name="Ana")
+    await store.derive()
+    [fact] = await ana.facts()
+    assert "Zagreb" in fact.text
+    await ana.erase_message(asked.id)
+    await store.derive()
+    [fact] = await ana.facts(state=None)
+    assert "penicillin" in fact.text.casefold()
+    assert "Zagreb" not in fact.text
+
+
+@pytest.mark.parametrize(
+    "asker",
+    [
+        {"role": "assistant", "name": "Nova"},
+        {"role": "assistant", "metadata": {"to": "Ana"}},
+        {"role": "assistant", "metadata": {"trust": "untrusted"}},
+        {"role": "user", "name": "Ana"},
+        {"role": "user", "name": "Ben", "content": "@Ana what did the clinic in Zagreb say you should avoid?"},
+    ],
+)
+async def test_a_question_that_not_all_may_see_or_nobody_vouches_for_is_not_quoted(
+    store: AsyncMemoryStore, asker: dict[str, Any]
+) -> None:
+    ana = store.user("ana")
+    conversation = ana.conversation("c")
+    await conversation.add_many([{"content": "What did the clinic in Zagreb say you should avoid?", **asker}])
+    await conversation.add("user", "penicillin, it put me in hospital twice", name="Ana")
+    await store.derive()
+    facts = await ana.facts()
+    assert any("penicillin" in fact.text.casefold() for fact in facts)
+    assert not any("Zagreb" in fact.text for fact in facts)
