@@ -52,13 +52,16 @@ def test_what_is_replaced_or_ended_is_superseded_by_the_words_of_the_later(under
     assert {pair.later for pair in pairs} == {CARDIFF}
 
 
-def test_of_what_is_said_later_it_is_the_new_fact_that_ends(understood):
+def test_of_what_is_said_later_nothing_ends(understood):
     pairs, answers = understood
     answers["Alice lives in Bristol."] = {"replaces": 0.97}
-    later = old(f'Alice: "{CARDIFF}"', day=9)
-    decision = decide(new("Alice lives in Bristol."), [later])
-    assert decision.kind == "outdated"
-    assert decision.successor.id == later.fact.id
+    assert decide(new(), [old(day=9)]).kind == "new"
+    assert not pairs
+
+
+def test_a_question_is_no_part_of_the_statement(understood):
+    pairs, _ = understood
+    with_changes(new(f'Alice, asked "Where to?": "{CARDIFF}"'), [old()])
     assert pairs == [("Alice lives in Bristol.", CARDIFF)]
 
 

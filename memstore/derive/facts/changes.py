@@ -8,48 +8,43 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
-from uuid import UUID
 
 from memstore.derive.facts.drafts import ExtractedFact
 from memstore.derive.facts.entities import KIN, PARTNERS
 from memstore.derive.facts.normalization import is_protection
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
-from memstore.models import ALWAYS, HAND, FactColumns, KnownFact
+from memstore.models import ALWAYS, HAND, KnownFact
 
 OUTDATED = 0.85  # probability from which a statement makes another outdated
 NEAR = 0.5  # least cosine of two statements that are read as a pair
 MOST_PAIRS = 8  # of a new fact
 _RELATIVES = KIN | PARTNERS
 _WORD = re.compile(r"[^\W\d_]+")
-_QUOTED = re.compile(r'[^"\n]{1,100}: "(.*)"', re.DOTALL)
+_QUOTED = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
 def with_changes(new: ExtractedFact, known: Sequence[KnownFact]) -> ExtractedFact:
-    """Return a new fact with the known one that it ends, and that said later which ends it.
+    """Return a new fact with the known one that it ends.
 
     A statement makes one other outdated: of those that it may, the nearest. Of two that fill slots, these decide.
     """
-    said_at = new.fact.occurred_at
     near = [
         one
         for one in known
         if one.fact.state == "active"
+        and one.last_said < new.fact.occurred_at
         and (one.cosine or 0.0) >= NEAR
         and (new.slot is None or one.fact.attribute is None)
     ]
     near = sorted(near, key=lambda one: (-(one.cosine or 0.0), one.fact.text))[:MOST_PAIRS]
-    pairs = [_pair(new.fact, said_at, one) for one in near]
-    ends, ended_by = list[UUID](), list[UUID]()
-    for one, pair, relation in zip(near, pairs, read_relations(pairs), strict=True):
-        if relation["replaces"] + relation["ends"] < OUTDATED or not _is_of_same_people(pair):
-            continue
-        if one.last_said < said_at and _may_end(one.fact) and one.by_hand is None:
-            ends.append(one.fact.id)
-        elif one.last_said > said_at and _may_end(new.fact):
-            ended_by.append(one.fact.id)
-    return replace(new, ends=tuple(ends[:1]), ended_by=tuple(ended_by[:1]))
+    pairs = [Pair(_statement(one.fact.text), _statement(new.fact.text)) for one in near]
+    ends = [
+        one.fact.id
+        for one, pair, relation in zip(near, pairs, read_relations(pairs), strict=True)
+        if relation["replaces"] + relation["ends"] >= OUTDATED and _is_of_same_people(pair) and _may_end(one)
+    ]
+    return replace(new, ends=tuple(ends[:1]))
 
 
 def _is_of_same_people(pair: Pair) -> bool:
@@ -58,14 +53,9 @@ def _is_of_same_people(pair: Pair) -> bool:
     return earlier == later
 
 
-def _may_end(fact: FactColumns) -> bool:
-    return fact.recipe != HAND and fact.importance != ALWAYS and not is_protection(fact)
-
-
-def _pair(new: FactColumns, said_at: datetime, one: KnownFact) -> Pair:
-    """Return two statements in the order in which they were said."""
-    texts = _statement(one.fact.text), _statement(new.text)
-    return Pair(*texts) if one.last_said <= said_at else Pair(*reversed(texts))
+def _may_end(known: KnownFact) -> bool:
+    is_set = known.by_hand is not None or known.fact.recipe == HAND or known.fact.importance == ALWAYS
+    return not is_set and not is_protection(known.fact)
 
 
 def _statement(text: str) -> str:

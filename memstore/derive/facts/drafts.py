@@ -150,7 +150,6 @@ class ExtractedFact:
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
     ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
-    ended_by: tuple[UUID, ...] = ()  # those said later, by which this one no longer holds
     may_change: bool = False  # whether the reader compares it with the known ones
     alias: str = ""  # another name of the subject, under which facts may be known
     said: tuple[str, ...] = ()  # the subject's sentences that a model quotes

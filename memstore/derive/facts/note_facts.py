@@ -152,7 +152,7 @@ def extract(
         else:
             inside = [one for one in inside if _root(one.slot) not in _GUARDS]
         shown = Stretch(note.start, note.stop) if to_friend else with_neighbours(note, utterance, asserted, apart)
-        answers = question if is_answer(shown, utterance.text) else ""
+        answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, inside, code, shown, answers))
     for one in typed:
         if not one.asks and not any(overlap(fact, one) for fact in facts):

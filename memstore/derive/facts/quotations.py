@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memstore.derive.chunking import Spans, sentences
+from memstore.derive.chunking import Spans
 from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.normalization import content_words
 from memstore.derive.reader.notes import Note, Stretch
 from memstore.derive.rules.slots import SlotMention
 from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
@@ -35,7 +36,10 @@ WORTH = (
 )
 _WORDS = re.compile(r"\S+")
 _STOP = re.compile(r"[.?!](?:\s|$)")
-_ASKS = re.compile(r"[?？][\"')»”\s]*$")
+_SECRET = re.compile(
+    r"\b(?:pass(?:word|code|phrase)s?|pin|keys?|codes?|secrets?|tokens?|\w*(?:passwort|kennwort|schlüssel))\b",
+    re.IGNORECASE,
+)
 
 
 def overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
@@ -54,11 +58,15 @@ def quotation(utterance: Utterance, start: int, stop: int, question: str = "", c
     return f'{utterance.subject}{asked}: "{in_quotes(utterance.text[start:stop])}"'
 
 
-def question_of(text: str) -> str:
-    """Return the question with which a message ends, if it is short: the answer may not be understood without it."""
-    spans = sentences(text)
-    asked = [text[start:stop] for start, stop in spans[-LAST_SENTENCES:] if _ASKS.search(text, start, stop)]
-    return asked[-1] if asked and len(asked[-1].split()) <= MAX_QUESTION and not load_detectors().find(text) else ""
+def question_of(said: Utterance) -> str:
+    """Return the question that the speaker of a message asks at its end, if it is short.
+
+    The answer may not be understood without it. Nothing that is quoted or pasted, and no question for a secret.
+    """
+    asked = [said.clean_text[one.start : one.stop] for one in said.asserted(None)[-LAST_SENTENCES:] if one.asks]
+    question = asked[-1] if asked else ""
+    is_short = len(question.split()) <= MAX_QUESTION and bool(content_words(question))
+    return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""
 
 
 def is_answer(words: Stretch, text: str) -> bool:
@@ -100,9 +108,10 @@ def whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Seque
 def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
     """Return the words of a long sentence that a note is quoted with: its own.
 
-    Of a dictation, which has no stop, they may begin or end anywhere: it is quoted whole, or with the words around.
+    Of a dictation, which has no stop, they may begin or end anywhere: it is quoted whole, or with the words around,
+    unless it has a secret.
     """
-    if _STOP.search(text):
+    if _STOP.search(text) or load_detectors().find(text[start:stop]):
         return note.start, note.stop
     if count_words(text, start, stop) <= MOST_DICTATED:
         return start, stop

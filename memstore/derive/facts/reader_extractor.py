@@ -91,24 +91,20 @@ class ReaderExtractor:
             if memory in READ_WHOLE:
                 found = extract_memory(utterance, memory, types)
             else:
-                asker = batch.messages[place - 1] if place else None
-                question = question_of(said[place - 1].text) if asker and _is_heard_by_all(asker, message) else ""
+                is_answer = place > 0 and _is_heard_by_all(batch.messages[place - 1], message)
+                question = question_of(said[place - 1]) if is_answer else ""
                 found = extract(utterance, own, before[place], question=question, types=types)
             for fact in islice(found, MAX_FACTS_PER_MESSAGE):
                 yield message, replace(fact, may_change=not turn.to_friend)
 
 
 def _is_heard_by_all(asker: Message, message: Message) -> bool:
-    """Whether all who see an answer may see its question: by a person or the assistant, addressed to nobody.
-
-    An assistant with a name is one of several, of which none sees what another one says.
-    """
+    """Whether a message may answer the one before it, of a person or the only assistant, which is for nobody alone."""
     is_person = asker.role == Role.USER and asker.name != message.name
     is_assistant = asker.role == Role.ASSISTANT and not asker.name
     is_trusted = asker.meta.get(TRUST, TRUSTED) == TRUSTED
-    return (
-        (is_person or is_assistant) and is_trusted and TO not in asker.meta and not (asker.text or "").startswith("@")
-    )
+    is_for_all = TO not in asker.meta and not (asker.text or "").lstrip().startswith("@")
+    return asker.seq == message.seq - 1 and (is_person or is_assistant) and is_trusted and is_for_all
 
 
 def _utterance(message: Message) -> Utterance:

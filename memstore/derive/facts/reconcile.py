@@ -116,7 +116,7 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
     known = [one for one in known if one.fact.state != "erased"]
-    if new.ends or new.ended_by:
+    if new.ends:
         return _end_named(new, known, said_at, find_twin=find_twin)
     facts = [one.fact for one in known]
     subjects = same_subjects(fact, facts)
@@ -149,16 +149,11 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
-    """Decide as if nothing were named; then also end those that the new one ends, and itself by those that end it."""
+    """Decide as if `new.ends` were empty; then also end those of `new.ends` that were said earlier."""
     ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
-    later = [one for one in known if one.fact.id in new.ended_by and one.last_said > said_at]
-    others = [one for one in known if one not in ends and one not in later]
-    decision = _decide(replace(new, ends=(), ended_by=()), others, said_at, find_twin=find_twin)
-    if decision.twin is not None:
-        return decision
-    successors = [Successor(_holds_since(one, said_at), one.fact.id) for one in later]
-    successor = min(filter(None, (decision.successor, *successors)), default=None)
-    return replace(decision, ended=(*decision.ended, *ends), successor=successor)
+    others = [one for one in known if one not in ends]
+    decision = _decide(replace(new, ends=()), others, said_at, find_twin=find_twin)
+    return decision if decision.twin is not None else replace(decision, ended=(*decision.ended, *ends))
 
 
 # -- the same

@@ -75,10 +75,9 @@ def apply_fact(
         anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
-    if new.may_change and new.said_by_subject:
-        new = with_changes(new, others)
-    if twin is None:
-        decision = reconcile(new, others)
+    if twin is None:  # what is said again changes nothing more
+        changing = new.may_change and new.said_by_subject
+        decision = reconcile(with_changes(new, others) if changing else new, others)
         if decision.waits:
             fact.state = QUARANTINED
             return _quarantine(tx, new, [waiting, *known] if waiting else known)
