@@ -34,14 +34,19 @@ class History:
 
     def __init__(self, user: Any, told: dict[str, Any]) -> None:
         self.user, self.told = user, told
-        conversation, last = None, datetime.min.replace(tzinfo=UTC)
-        for number, message in enumerate(told["messages"]):
+        self.sessions: list[list[tuple[datetime, dict[str, Any]]]] = []
+        for message in told["messages"]:
             at = datetime.fromisoformat(message["at"]).replace(tzinfo=UTC)
-            if conversation is None or at - last > SESSION:
-                conversation = user.conversation(f"session {number}")
-            name = told["name"] if message["role"] == "user" else None
+            if not self.sessions or at - self.sessions[-1][-1][0] > SESSION:
+                self.sessions.append([])
+            self.sessions[-1].append((at, message))
+
+    def tell(self, session: int) -> None:
+        """Tell a session of the history, if it has so many."""
+        conversation = self.user.conversation(f"session {session}")
+        for at, message in self.sessions[session] if session < len(self.sessions) else ():
+            name = self.told["name"] if message["role"] == "user" else None
             conversation.add(message["role"], message["text"], name=name, occurred_at=at)
-            last = at
 
     def facts_of(self, words: str) -> list[Fact]:
         """Return the facts, in any state, whose source overlaps these words of a message."""
@@ -100,10 +105,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("file", type=Path)
     parser.add_argument("--list", action="store_true", help="print each history")
+    parser.add_argument("--at-once", action="store_true", help="derive all sessions together, in any order")
     options = parser.parse_args()
     told = [json.loads(line) for line in options.file.read_text(encoding="utf-8").splitlines()]
     with tempfile.TemporaryDirectory() as folder, memstore.open(f"embedded:{folder}/store") as store:
         histories = [History(store.user(f"user {each['id']}"), each) for each in told]
+        for session in range(max(len(history.sessions) for history in histories)):
+            for history in histories:
+                history.tell(session)
+            if not options.at_once:
+                store.derive()
         store.derive()
         counts = sum((history.count(options.list) for history in histories), Counter[str]())
     print(f"of {len(told)} histories: {dict(counts)}")
