@@ -36,7 +36,7 @@ from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-NEAREST = 6  # facts in other words that a new one is compared with
+NEAREST = 3  # facts in other words that a new one is compared with
 MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
@@ -157,17 +157,19 @@ async def nearest(
 ) -> list[set[UUID]]:
     """Return for each new fact, with another name of its subject and its vector, those that may be nearest to it.
 
-    They are the nearest stored ones and all new ones before it, of the same person or theirs. For many at once: reading
-    the vectors of a user's facts takes far longer than to compare them.
+    They are the nearest stored ones and all new ones before it. For many at once: to read the vectors of a user's facts
+    takes far longer than to compare them.
     """
-    people = [tuple(name.partition("'s ")[0] for name in (fact.subject, alias)) for fact, alias, _ in new]
     found: list[set[UUID]] = [
-        {one.id for one, _, _ in new[:place] if vector is not None and one.subject.partition("'s ")[0] in people[place]}
-        for place, (_, _, vector) in enumerate(new)
+        {one.id for one, _, _ in new[:place] if vector is not None and one.subject in (fact.subject, alias)}
+        for place, (fact, alias, vector) in enumerate(new)
     ]
     if model is not None:
-        subjects, aliases = ([names[place] for names in people] for place in (0, 1))
-        values = {"subjects": subjects, "aliases": aliases, "vectors": [vector for _, _, vector in new]}
+        values = {
+            "subjects": [fact.subject for fact, _, _ in new],
+            "aliases": [alias for _, alias, _ in new],
+            "vectors": [vector for _, _, vector in new],
+        }
         for place, id in await tx.tuples(SQL["nearest"], **values, model_id=model, limit=NEAREST):
             found[place - 1].add(id)
     return found

@@ -14,11 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-from memstore._compat import to_thread
 from memstore.derive.chunking import split_segments
 from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.changes import with_changes
 from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
@@ -75,9 +73,8 @@ async def apply_fact(
         anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
-    if twin is None:  # what is said again changes nothing more
-        changing = new.may_change and new.said_by_subject
-        decision = reconcile(await to_thread(with_changes, new, others) if changing else new, others)
+    if twin is None:
+        decision = reconcile(new, others)
         if decision.waits:
             fact.state = QUARANTINED
             return await _quarantine(tx, new, [waiting, *known] if waiting else known)

@@ -101,7 +101,6 @@ class FactDraft:
     type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
     from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
     characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so.
-    If it `may_change` known ones, it is compared with them: not what friends tell each other.
     """
 
     text: str
@@ -115,7 +114,6 @@ class FactDraft:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     slot: Slot | None = None
-    may_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +148,6 @@ class ExtractedFact:
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
     ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
-    may_change: bool = False  # whether the reader compares it with the known ones
     alias: str = ""  # another name of the subject, under which facts may be known
     said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
 
@@ -206,5 +203,4 @@ def to_fact(
         conversation_id=message.conversation_id,
         spans=(FactSpan(message.id, draft.start, draft.stop, level),),
         vector=vector,
-        may_change=draft.may_change,
     )

@@ -95,6 +95,7 @@ def whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Seque
             before
             and not text[before.stop : start].strip()
             and (stop <= before.stop or count_words(text, before.start, stop) <= MOST_JOINED)
+            and (stop <= before.stop or not load_detectors().find(text[before.start : stop]))
         ):
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence, stop = max(before.confidence, note.confidence), max(before.stop, stop)

@@ -84,7 +84,7 @@ class ReaderExtractor:
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
         turns = [turn_of(utterances[place], before[place]) for place in places]
-        for place, turn, notes in zip(places, turns, read_notes(turns), strict=True):
+        for place, notes in zip(places, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
             own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
@@ -95,7 +95,7 @@ class ReaderExtractor:
                 question = question_of(said[place - 1]) if is_answer else ""
                 found = extract(utterance, own, before[place], question=question, types=types)
             for fact in islice(found, MAX_FACTS_PER_MESSAGE):
-                yield message, replace(fact, may_change=not turn.to_friend)
+                yield message, fact
 
 
 def _is_heard_by_all(asker: Message, message: Message) -> bool:

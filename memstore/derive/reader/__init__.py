@@ -1,13 +1,13 @@
-"""Reads messages without a chat model: which of their words are worth keeping, what they say, and what they change.
+"""Reads messages without a chat model: which of their words are worth keeping, and what they say.
 
 The model is loaded with the first text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from memstore.derive.reader.notes import Note, Pair, ReaderInput
+from memstore.derive.reader.notes import Note, ReaderInput
 
 
 def read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
@@ -17,12 +17,3 @@ def read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
     from memstore.derive.reader.model import load
 
     return load().read(turns)
-
-
-def read_relations(pairs: Sequence[Pair]) -> Sequence[Mapping[str, float]]:
-    """Return for each pair how probable each relation is of the later statement to the earlier one."""
-    if not pairs:
-        return []
-    from memstore.derive.reader.model import load
-
-    return load().relations(pairs)

@@ -206,21 +206,19 @@ LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
 ORDER BY f.id
 
 -- nearest --
--- Of each new fact the stored ones of its person and what is theirs, in any state, that are nearest to it. Their
--- vectors are read once.
+-- Of each new fact the stored ones of its subject, in any state, that are nearest to it. Their vectors are read once.
 WITH stored AS MATERIALIZED (
-    SELECT f.id, split_part(f.subject, '''s ', 1) AS person, v.embedding
+    SELECT f.id, f.subject, v.embedding
     FROM facts f
     CROSS JOIN LATERAL (SELECT embedding FROM item_vectors
                         WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-    WHERE f.user_id = %(user_id)s
-      AND split_part(f.subject, '''s ', 1) = ANY(%(subjects)s::text[] || %(aliases)s::text[])
+    WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(subjects)s::text[] || %(aliases)s::text[])
 )
 SELECT new.place::int, near.id
 FROM unnest(%(vectors)s::vector[], %(subjects)s::text[], %(aliases)s::text[])
-     WITH ORDINALITY AS new (embedding, person, alias, place)
+     WITH ORDINALITY AS new (embedding, subject, alias, place)
 CROSS JOIN LATERAL (SELECT stored.id FROM stored
-                    WHERE stored.person IN (new.person, new.alias) AND new.embedding IS NOT NULL
+                    WHERE stored.subject IN (new.subject, new.alias) AND new.embedding IS NOT NULL
                     ORDER BY stored.embedding <=> new.embedding, stored.id
                     LIMIT %(limit)s) AS near
 

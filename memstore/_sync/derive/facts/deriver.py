@@ -21,7 +21,6 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.changes import with_changes
 from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
@@ -75,9 +74,8 @@ def apply_fact(
         anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
-    if twin is None:  # what is said again changes nothing more
-        changing = new.may_change and new.said_by_subject
-        decision = reconcile(with_changes(new, others) if changing else new, others)
+    if twin is None:
+        decision = reconcile(new, others)
         if decision.waits:
             fact.state = QUARANTINED
             return _quarantine(tx, new, [waiting, *known] if waiting else known)
