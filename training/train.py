@@ -9,7 +9,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -90,32 +90,42 @@ def train(examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: in
     torch.manual_seed(seed)
     random.seed(seed)
     reader = Encoder(labels, WEIGHTS_FILE)
-    groups = [{"params": list(reader.heads.parameters()), "lr": HEAD_RATE}]
-    parts = [reader.embeddings, *reader.encoder["layer"]]
+    return learn(reader, lambda: examples, loss_of, epochs)
+
+
+def learn(
+    encoder: Encoder,
+    examples: Callable[[], Sequence[dict[str, Any]]],
+    loss_of: Callable[[dict[str, Tensor], Sequence[dict[str, Any]]], Tensor],
+    epochs: int,
+) -> Encoder:
+    """Return the encoder after it has learnt from the examples of each epoch: the mean of its weights."""
+    groups = [{"params": list(encoder.heads.parameters()), "lr": HEAD_RATE}]
+    parts = [encoder.embeddings, *encoder.encoder["layer"]]
     for depth, part in enumerate(reversed(parts)):
         groups.append(
             {"params": [each for each in part.parameters() if each.requires_grad], "lr": RATE * LAYER_DECAY**depth}
         )
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    steps = epochs * -(-len(examples) // BATCH)
+    steps = epochs * -(-len(examples()) // BATCH)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, [group["lr"] for group in groups], total_steps=steps, pct_start=0.1
     )
-    mean = torch.optim.swa_utils.AveragedModel(reader, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY))
-    reader.train()
+    mean = torch.optim.swa_utils.AveragedModel(encoder, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY))
+    encoder.train()
     for epoch in range(epochs):
         begin, losses = time.time(), []
-        for batch in batches(examples):
+        for batch in batches(examples()):
             ids, segments, mask = inputs(batch)
             with torch.autocast("cpu", torch.bfloat16):  # several times as fast where the processor has it
-                logits = reader(masked(ids, mask), segments, mask)
+                logits = encoder(masked(ids, mask), segments, mask)
             loss = loss_of({name: each.float() for name, each in logits.items()}, batch)
             optimizer.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+            nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
             optimizer.step()
             schedule.step()
-            mean.update_parameters(reader)
+            mean.update_parameters(encoder)
             losses.append(loss.item())
         print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.time() - begin:.0f} s", flush=True)
     return mean.module.eval()

@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,22 +19,25 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from export import add_relations
+from export import RELATION, add_relations
 from model import Encoder
 from onnx import numpy_helper
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
-from train import DECAY, HEAD_RATE, LAYER_DECAY, RATE, batches, inputs, masked
+from train import learn
 
 from examples import read
-from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
-from memstore.derive.reader.notes import RELATIONS, Pair
+from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 
+RELATIONS = ["replaces", "ends", "same", "refines", "independent"]  # of a statement to an earlier one
+CHANGED = 2904  # the token "changed", with which a pair begins
+MAX_STATEMENT = 60  # tokens of each statement
 SHARED = 3  # layers that pairs share with messages
 NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one
 FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
 UNNAMED = 0.35  # share of pairs that speak of "the user"
+tokenizer = cache(load_tokenizer)
 
 
 def pairs_of(life: dict[str, Any], embedder: MiniLM) -> Iterator[dict[str, str]]:
@@ -82,26 +85,25 @@ def example(pair: dict[str, str]) -> dict[str, Any]:
     texts = [pair["old"], pair["new"]]
     if (name := pair.get("name")) and random.random() < UNNAMED:
         texts = [text.replace(name, "The user" if text.startswith(name) else "the user") for text in texts]
-    earlier, later = (load_tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT] for text in texts)
-    ids = [CLS, CHANGED, *earlier, SEP, *later, SEP]
-    return {"ids": ids, "from": len(earlier) + 3, "relation": RELATIONS.index(pair["label"])}
+    ids, begin = tokens(texts)
+    return {"ids": ids, "from": begin, "relation": RELATIONS.index(pair["label"])}
 
 
-class PairEncoder(nn.Module):
-    """A reader's encoder, whose first layers stay as they are, and a head on the first token."""
+def tokens(texts: Sequence[str]) -> tuple[list[int], int]:
+    """Return the tokens of an earlier and a later statement, and where the later one begins."""
+    earlier, later = (tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT] for text in texts)
+    return [CLS, CHANGED, *earlier, SEP, *later, SEP], len(earlier) + 3
 
-    def __init__(self, graph: Path) -> None:
-        super().__init__()
-        self.encoder = Encoder({"relation": len(RELATIONS)}, WEIGHTS_FILE)
-        own = self.encoder.state_dict()
-        state = {name: each for name, each in weights_of(graph).items() if name in own and "heads" not in name}
-        self.encoder.load_state_dict(state, strict=False)
-        for part in (self.encoder.embeddings, *self.encoder.encoder["layer"][:SHARED]):
-            part.requires_grad_(False)
 
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
-        """Return the logits of each relation."""
-        return self.encoder(ids, segments, mask)["relation"][:, 0]
+def pair_encoder(graph: Path) -> Encoder:
+    """Return a reader's encoder with a label of the first token, whose first layers stay as they are."""
+    encoder = Encoder({"relation": len(RELATIONS)}, WEIGHTS_FILE)
+    own = encoder.state_dict()
+    state = {name: each for name, each in weights_of(graph).items() if name in own and "heads" not in name}
+    encoder.load_state_dict(state, strict=False)
+    for part in (encoder.embeddings, *encoder.encoder["layer"][:SHARED]):
+        part.requires_grad_(False)
+    return encoder
 
 
 def weights_of(graph: Path) -> dict[str, Tensor]:
@@ -119,43 +121,38 @@ def weights_of(graph: Path) -> dict[str, Tensor]:
     return weights
 
 
-def train(pairs: Sequence[dict[str, str]], graph: Path, epochs: int, seed: int) -> PairEncoder:
+def train(pairs: Sequence[dict[str, str]], graph: Path, epochs: int, seed: int) -> Encoder:
     """Return an encoder that has learnt from pairs."""
     torch.manual_seed(seed)
     random.seed(seed)
-    encoder = PairEncoder(graph)
-    rates = [{"params": list(encoder.encoder.heads.parameters()), "lr": HEAD_RATE}]
-    for depth, layer in enumerate(reversed(encoder.encoder.encoder["layer"][SHARED:])):
-        rates.append({"params": list(layer.parameters()), "lr": RATE * LAYER_DECAY**depth})
-    optimizer = torch.optim.AdamW(rates, weight_decay=0.01)
-    steps = epochs * len([*batches([*map(example, pairs)])])
-    schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, [rate["lr"] for rate in rates], total_steps=steps, pct_start=0.1
-    )
-    mean = torch.optim.swa_utils.AveragedModel(encoder, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY))
-    encoder.train()
-    for epoch in range(epochs):
-        begin, losses = time.time(), []
-        for batch in [*batches([*map(example, pairs)])][: steps // epochs]:
-            ids, segments, mask = inputs(batch)
-            with torch.autocast("cpu", torch.bfloat16):
-                logits = encoder(masked(ids, mask), segments, mask)
-            told = torch.tensor([each["relation"] for each in batch])
-            loss = functional.cross_entropy(logits.float(), told, label_smoothing=0.05)
-            optimizer.zero_grad()
-            loss.backward()
-            nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
-            optimizer.step()
-            schedule.step()
-            mean.update_parameters(encoder)
-            losses.append(loss.item())
-        print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}, {time.time() - begin:.0f} s", flush=True)
-    return mean.module.eval()
+    return learn(pair_encoder(graph), lambda: [*map(example, pairs)], loss_of, epochs)
 
 
-def measure(pairs: Sequence[dict[str, str]], reader: Reader) -> None:
+def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tensor:
+    """Return the loss of a batch."""
+    told = torch.tensor([each["relation"] for each in batch])
+    return functional.cross_entropy(logits["relation"][:, 0], told, label_smoothing=0.05)
+
+
+class PairReader(Reader):
+    """A reader whose graph tells relations too."""
+
+    def relations(self, pairs: Sequence[dict[str, str]]) -> list[dict[str, float]]:
+        """Return for each pair how probable each relation is of the later statement to the earlier one."""
+        return self._workers.run(self._relation, pairs)
+
+    def _relation(self, pair: dict[str, str]) -> dict[str, float]:
+        ids, begin = tokens([pair["old"], pair["new"]])
+        rows = np.array([ids], dtype=np.int64)
+        segments = (np.arange(len(ids)) >= begin).astype(np.int64)[None]
+        [[logits]] = self._sessions.get().run([RELATION], {"ids": rows, "segments": segments})
+        shares = np.exp(logits - logits.max())
+        return dict(zip(RELATIONS, (shares / shares.sum()).tolist(), strict=True))
+
+
+def measure(pairs: Sequence[dict[str, str]], reader: PairReader) -> None:
     """Print how precisely pairs are told of which the later statement makes the earlier one outdated, and how many."""
-    read = reader.relations([Pair(each["old"], each["new"]) for each in pairs])
+    read = reader.relations(pairs)
     told = np.array([each["label"] in RELATIONS[:2] for each in pairs])
     outdated = np.array([each["replaces"] + each["ends"] for each in read])
     for least in (0.5, 0.7, 0.8, 0.9, 0.95, 0.97):
@@ -180,12 +177,12 @@ def main() -> None:
     pairs = [*read(options.pairs) * FORMS, *lives]
     graph = options.out / GRAPH
     encoder = train(pairs, graph, options.epochs, options.seed)
-    add_relations(encoder.encoder.state_dict(), SHARED, graph)
+    add_relations(encoder.state_dict(), SHARED, graph)
     card = json.loads((options.out / CARD).read_text(encoding="utf-8"))
     card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs)}
     (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     if options.check:
-        measure(read(options.check), Reader(options.out))
+        measure(read(options.check), PairReader(options.out))
 
 
 if __name__ == "__main__":
