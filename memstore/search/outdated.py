@@ -108,8 +108,7 @@ class Changes:
     def _now(self, hit: Hit) -> Sequence[FactStep]:
         if now := self.replaced.get(hit.id):
             return now
-        ended = {value.now.fact_id: value.now for value in self.ended if value.is_in(hit)}
-        return sorted(ended.values(), key=lambda one: (one.at, one.fact_id), reverse=True)
+        return _latest(value.now for value in self.ended if value.is_in(hit))
 
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
@@ -155,12 +154,17 @@ def end_step(fact: Hit, subject: str, attribute: str | None, value: str | None) 
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
     by_id = {one.fact_id: one for one in steps}
-    last: dict[UUID, dict[UUID, FactStep]] = {}
+    last: dict[UUID, list[FactStep]] = {}
     for one in said:
         end = _last(by_id[one.fact_id], by_id) if one.fact_id in by_id else None
         if end is not None and (end.fact_id != one.fact_id or end.is_taken_back):
-            last.setdefault(one.message_id, {})[end.fact_id] = end
-    return {id: sorted(ends.values(), key=lambda end: (end.at, end.fact_id), reverse=True) for id, ends in last.items()}
+            last.setdefault(one.message_id, []).append(end)
+    return {id: _latest(ends) for id, ends in last.items()}
+
+
+def _latest(steps: Iterable[FactStep]) -> list[FactStep]:
+    """Return these facts, each once, the latest first."""
+    return sorted({one.fact_id: one for one in steps}.values(), key=lambda one: (one.at, one.fact_id), reverse=True)
 
 
 def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
@@ -184,8 +188,8 @@ def mark_outdated(
 ) -> list[Hit]:
     """Return hits, the best first, where those that do not hold say what does.
 
-    With `rank_behind` those whose fact was replaced rank behind it, and behind the messages that are its `sources`: the
-    question is what holds. Another question may ask for just what they say.
+    With `rank_behind` those whose fact was replaced, and summaries of such messages, rank behind it, and behind the
+    messages that are its `sources`: the question is what holds. Another question may ask for just what they say.
     """
     by_id = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(by_id.get(one, 0.0) for one in fact.sources)]) for fact in facts}
@@ -200,6 +204,8 @@ def mark_outdated(
         told = replaced.get(hit.id, ())
         if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
+        if hit.tier == Tier.SUMMARIES and rank_behind:
+            told = _latest(one for message in hit.sources for one in replaced.get(message, ()))
         outdated = _mark(hit, told)
         if rank_behind and outdated.later:
             outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))

@@ -191,7 +191,7 @@ def recall(
             messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES and marked]
             *rows, said_there = scope.all_together(
                 [
-                    *chunks.read_texts([one.chunk for one in page], filters.as_of),
+                    *chunks.read_texts([one.chunk for one in page], filters.as_of, mark_outdated=marked),
                     facts.said_facts(messages, filters.as_of, holding=False),
                 ]
             )
@@ -200,6 +200,9 @@ def recall(
             found += page
             said += said_there
         hits = hits[:looked_at]
+        if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
+            [some] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
+            said += some
         changes = find_changes(scope, found, hits, texts, said, filters.as_of) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
