@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from export import RELATION, add_relations
+from export import add_relations
 from model import Encoder
 from onnx import numpy_helper
 from torch import Tensor
@@ -27,12 +27,10 @@ from torch.nn import functional
 from train import learn
 
 from examples import read
-from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader
+from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
+from memstore.derive.reader.notes import RELATIONS, Pair
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 
-RELATIONS = ["replaces", "ends", "same", "refines", "independent"]  # of a statement to an earlier one
-CHANGED = 2904  # the token "changed", with which a pair begins
-MAX_STATEMENT = 60  # tokens of each statement
 SHARED = 3  # layers that pairs share with messages
 NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one
 FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
@@ -85,14 +83,9 @@ def example(pair: dict[str, str]) -> dict[str, Any]:
     texts = [pair["old"], pair["new"]]
     if (name := pair.get("name")) and random.random() < UNNAMED:
         texts = [text.replace(name, "The user" if text.startswith(name) else "the user") for text in texts]
-    ids, begin = tokens(texts)
-    return {"ids": ids, "from": begin, "relation": RELATIONS.index(pair["label"])}
-
-
-def tokens(texts: Sequence[str]) -> tuple[list[int], int]:
-    """Return the tokens of an earlier and a later statement, and where the later one begins."""
     earlier, later = (tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT] for text in texts)
-    return [CLS, CHANGED, *earlier, SEP, *later, SEP], len(earlier) + 3
+    ids = [CLS, CHANGED, *earlier, SEP, *later, SEP]
+    return {"ids": ids, "from": len(earlier) + 3, "relation": RELATIONS.index(pair["label"])}
 
 
 def pair_encoder(graph: Path) -> Encoder:
@@ -134,25 +127,9 @@ def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tenso
     return functional.cross_entropy(logits["relation"][:, 0], told, label_smoothing=0.05)
 
 
-class PairReader(Reader):
-    """A reader whose graph tells relations too."""
-
-    def relations(self, pairs: Sequence[dict[str, str]]) -> list[dict[str, float]]:
-        """Return for each pair how probable each relation is of the later statement to the earlier one."""
-        return self._workers.run(self._relation, pairs)
-
-    def _relation(self, pair: dict[str, str]) -> dict[str, float]:
-        ids, begin = tokens([pair["old"], pair["new"]])
-        rows = np.array([ids], dtype=np.int64)
-        segments = (np.arange(len(ids)) >= begin).astype(np.int64)[None]
-        [[logits]] = self._sessions.get().run([RELATION], {"ids": rows, "segments": segments})
-        shares = np.exp(logits - logits.max())
-        return dict(zip(RELATIONS, (shares / shares.sum()).tolist(), strict=True))
-
-
-def measure(pairs: Sequence[dict[str, str]], reader: PairReader) -> None:
+def measure(pairs: Sequence[dict[str, str]], reader: Reader) -> None:
     """Print how precisely pairs are told of which the later statement makes the earlier one outdated, and how many."""
-    read = reader.relations(pairs)
+    read = reader.relations([Pair(each["old"], each["new"]) for each in pairs])
     told = np.array([each["label"] in RELATIONS[:2] for each in pairs])
     outdated = np.array([each["replaces"] + each["ends"] for each in read])
     for least in (0.5, 0.7, 0.8, 0.9, 0.95, 0.97):
@@ -182,7 +159,7 @@ def main() -> None:
     card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs)}
     (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     if options.check:
-        measure(read(options.check), PairReader(options.out))
+        measure(read(options.check), Reader(options.out))
 
 
 if __name__ == "__main__":

@@ -341,7 +341,7 @@ def _sentence(fact: Fact, read: Mapping[UUID, Message]) -> str | None:
     A preference is of the speaker's own words, and not of one thing that both look at; a named speaker tells no name
     of theirs; a value that goes on after what the rules took is quoted with its whole sentence.
     """
-    if not is_by_rules(fact) or fact.importance == ALWAYS:
+    if not is_by_rules(fact) or fact.importance == ALWAYS or fact.attribute is None:
         return fact.text
     attribute, message = (fact.attribute or "").split("/")[0], read.get(fact.spans[0].message_id)
     if (attribute == FORMER and not fact.value) or (attribute == NAME and fact.text.split("'")[0] != "The user"):

@@ -21,9 +21,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.drafts import LOOKBACK
 from memstore.derive.facts.normalization import content_words
+from memstore.derive.facts.restoring import reapply
 from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, facts, messages, postings, queue, vector_indexes

@@ -351,6 +351,14 @@ async def load_texts(tx: Transaction, found: Sequence[Chunk], as_of: datetime | 
     return {one.id: one for rows in await tx.all_together(read_texts(found, as_of)) for one in rows}
 
 
+async def vector_of(tx: Transaction, item: UUID) -> tuple[UUID | None, Vectors | None]:
+    """Return the model and the vector of an item's first chunk; None where there is none."""
+    rows = await tx.tuples(SQL["vector_of"], item_id=item)
+    return next(
+        ((model, np.frombuffer(sent, ">f4", offset=4).astype(np.float32)) for model, sent in rows), (None, None)
+    )
+
+
 async def load_sources(
     tx: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, ...]]:

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 import memstore
+from memstore._sync.derive.facts import changes
 from memstore._sync.ingest import history
 from memstore.ingest.importers import ImportReport
 from memstore.store.embedded.folder import attempts
@@ -164,8 +165,11 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
 # -- derivers
 
 
-def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: str, twin: str) -> None:
+def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(
+    url: str, twin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Chunks, counters, facts and new conversations of one user all meet on the user's row."""
+    monkeypatch.setattr(changes, "NEAR", 2.0)  # more statements are alike here than are compared
     each = 6 * DOSE
 
     def work(worker: int) -> None:

@@ -88,7 +88,7 @@ async def test_a_quotation_that_calls_somebody_is_out_and_an_article_is_no_name(
     alice = await known(store, cello, "I collect antique clocks and old lamps, Jon, and the attic is full of them.")
     await alice.add_fact("Jon keeps bees.", type="preference", subject="Jon Smith")
     profile = await alice.profile(400, "The user")
-    assert [line.text for line in profile.lines] == [f'"{cello}"']
+    assert [line.text for line in profile.lines] == [cello.replace("I play", "The user plays")]
     assert [one.preview[:9] for one in profile.receipt.left_out] == ['"I collec']
 
 

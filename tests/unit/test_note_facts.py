@@ -1,6 +1,7 @@
 """What the reader makes of single messages: faults that people found, each with its siblings."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,11 +12,11 @@ from memstore.derive.reader.notes import Note, Stretch
 from memstore.derive.rules.utterances import Utterance
 from tests.helpers.reading import read
 
-SPEAKER = "Alice"
+SPEAKER, SAID = "Alice", datetime(2026, 10, 6, 9, tzinfo=UTC)
 
 
 def facts(text: str) -> list[FactDraft]:
-    return read(Utterance(text, "user", SPEAKER, None))
+    return read(Utterance(text, "user", SPEAKER, SAID))
 
 
 def protections(text: str) -> dict[str, str]:
@@ -176,7 +177,7 @@ def test_a_quotation_takes_its_neighbours_along_until_it_is_understood_alone() -
 @pytest.mark.parametrize("beside", ["> He is in Rome until May.", "My key is AKIAIOSFODNN7EXAMPLE."])
 def test_what_was_pasted_and_a_secret_are_no_neighbours(beside: str) -> None:
     text = f"{beside}\n{MOVED}\n{beside}"
-    said = Utterance(text, "user", SPEAKER, None)
+    said = Utterance(text, "user", SPEAKER, SAID)
     start = text.index(MOVED)
     note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
     for leans in (False, True):
@@ -188,7 +189,7 @@ def test_what_stands_behind_the_words_of_others_is_no_neighbour() -> None:
     text = f'We sang.\n"I live in Rome now."\n{MOVED}\n"I live in Rome now."\nWe sang.'
     start = text.index(MOVED)
     note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
-    [fact] = extract(Utterance(text, "user", SPEAKER, None), [replace(note, confidence=0.9)])
+    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.9)])
     assert fact.text == f'Alice: "{MOVED}"'
 
 
@@ -228,12 +229,12 @@ def noted(start: int, stop: int) -> Note:
     ],
 )
 def test_the_question_before_an_answer_is_the_last_thing_asked(before: str, question: str) -> None:
-    assert question_of(Utterance(before, "assistant", None, None)).strip() == question
+    assert question_of(Utterance(before, "assistant", None, SAID)).strip() == question
 
 
 def test_a_short_answer_comes_with_its_question_and_a_long_or_late_one_does_not() -> None:
     def quoted(text: str) -> list[str]:
-        said = Utterance(text, "user", SPEAKER, None)
+        said = Utterance(text, "user", SPEAKER, SAID)
         words = text.partition("stay")[0]
         return [fact.text for fact in extract(said, [noted(len(words), len(text))], question="Where to?")]
 
@@ -248,5 +249,5 @@ def test_what_is_dictated_without_a_stop_is_quoted_whole(stop: str) -> None:
     start = text.index("they moved")
     note = noted(start, text.index(" and so on"))
     text = text.strip() + stop
-    [fact] = extract(Utterance(text, "user", SPEAKER, None), [note])
+    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [note])
     assert (fact.text == f'Alice: "{text}"') == (not stop)

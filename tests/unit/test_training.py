@@ -16,7 +16,7 @@ def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch:
     import train
 
     from memstore.derive.reader.model import Reader
-    from memstore.derive.reader.notes import ReaderInput
+    from memstore.derive.reader.notes import Pair, ReaderInput
 
     lines = (TRAINING / "data" / "plain-1.jsonl").read_text("utf-8").splitlines()[:30]
     data, out = tmp_path / "data.jsonl", tmp_path / "reader"
@@ -42,7 +42,7 @@ def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(sys, "argv", ["train_pairs.py", *options])
     train_pairs.main()
     learnt = [json.loads(line) for line in pairs.read_text("utf-8").splitlines()]
-    read = train_pairs.PairReader(out).relations(learnt)
+    read = Reader(out).relations([Pair(each["old"], each["new"]) for each in learnt])
     told = [max(shares, key=lambda relation: shares[relation]) for shares in read]
     assert sum(label == each["label"] for label, each in zip(told, learnt, strict=True)) > 0.6 * len(learnt)
     assert Reader(out).read([ReaderInput(each["before"], each["text"]) for each in messages]) == notes

@@ -21,7 +21,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.facts.deriver import reapply
+from memstore._sync.derive.facts.restoring import reapply
 from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete

@@ -37,7 +37,7 @@ from memstore.providers import Vectors
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-NEAREST = 3  # facts in other words that a new one is compared with
+NEAREST = 12  # facts in other words that a new one is compared with
 MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
@@ -118,15 +118,13 @@ def facts(
         if not ids and before is not None and fact(tx, before) is None:
             raise NotFound(f"The fact {before}, after which the page begins, is gone: begin at the first page.")
         return facts(tx, state=None, ids=ids) if ids else []
-    wanted = None if ids is None else list(ids)
-    return tx.all(SQL["facts"], _with_sources, ids=wanted, **values)
+    return tx.all(SQL["facts"], _with_sources, ids=None if ids is None else list(ids), **values)
 
 
 def naming(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = tx.tuples(SQL["naming"], name=name)
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    named = [id for id, text in rows if whole.search(text)]
+    named = [id for id, text in rows if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)]
     return latest_first(facts(tx, ids=named)) if named else []
 
 
@@ -158,19 +156,16 @@ def nearest(
 ) -> list[set[UUID]]:
     """Return for each new fact, with another name of its subject and its vector, those that may be nearest to it.
 
-    They are the nearest stored ones and all new ones before it. For many at once: to read the vectors of a user's facts
-    takes far longer than to compare them.
+    They are the nearest stored ones and all new ones before it, of the same person or theirs.
     """
+    people = [tuple(name.partition("'s ")[0] for name in (fact.subject, alias)) for fact, alias, _ in new]
     found: list[set[UUID]] = [
-        {one.id for one, _, _ in new[:place] if vector is not None and one.subject in (fact.subject, alias)}
-        for place, (fact, alias, vector) in enumerate(new)
+        {one.id for one, _, _ in new[:place] if vector is not None and one.subject.partition("'s ")[0] in people[place]}
+        for place, (_, _, vector) in enumerate(new)
     ]
     if model is not None:
-        values = {
-            "subjects": [fact.subject for fact, _, _ in new],
-            "aliases": [alias for _, alias, _ in new],
-            "vectors": [vector for _, _, vector in new],
-        }
+        subjects, aliases = ([names[place] for names in people] for place in (0, 1))
+        values = {"subjects": subjects, "aliases": aliases, "vectors": [vector for _, _, vector in new]}
         for place, id in tx.tuples(SQL["nearest"], **values, model_id=model, limit=NEAREST):
             found[place - 1].add(id)
     return found
@@ -204,6 +199,11 @@ def known(
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return tx.all(SQL["known"], _known, **values, **place)
+
+
+def said_after(tx: Transaction, subject: str, ids: Sequence[UUID], moment: datetime) -> dict[UUID, datetime]:
+    """Return when the owner of a subject first said these facts of theirs to an assistant after a moment."""
+    return dict(tx.tuples(SQL["said_after"], subject=subject, ids=list(ids), moment=moment))
 
 
 def remembered(

@@ -10,27 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from memstore.derive.chunking import split_segments
 from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
+from memstore.derive.facts.changes import with_outdated
+from memstore.derive.facts.drafts import (
+    LOOKBACK,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    without_secrets,
+)
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
-from memstore.derive.facts.normalization import slot_of_fact
 from memstore.derive.facts.reader_extractor import ReaderExtractor
 from memstore.derive.facts.reconcile import (
-    MODEL_RECIPE,
+    READER_RECIPE,
     Resolution,
-    Successor,
+    end_of,
     reconcile,
     related_attributes,
     says_no_more,
 )
+from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
@@ -79,6 +86,9 @@ async def apply_fact(
             fact.state = QUARANTINED
             return await _quarantine(tx, new, [waiting, *known] if waiting else known)
         if decision.twin is None:
+            if fact.recipe.startswith(READER_RECIPE):
+                new = await with_outdated(tx, new, fact, others, fact.occurred_at)
+                decision = reconcile(new, others, find_twin=False)
             await _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
@@ -126,17 +136,30 @@ async def _reinforce(
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
     refreshed = await _refresh(tx, new, twin)
+    said_at = max(new.fact.occurred_at, twin.last_said)
+    if new.fact.recipe.startswith(READER_RECIPE):
+        new = await with_outdated(tx, new, twin.fact, others, said_at)
+        if twin.by_hand is None:
+            await _renew_end(tx, new, twin)
+        else:
+            new = replace(new, successor=None)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
-        executed = {"new", "supersedes", "conflict"}
-    elif twin.fact.state == "active" and (refreshed or new.ends):
+        executed = {"new", "supersedes", "conflict"} | ({"outdated"} if new.ends else set())
+    elif twin.fact.state == "active" and (refreshed or new.ends or new.successor):
         executed = {"supersedes", "outdated"}
     else:
         return
-    said_at = max(new.fact.occurred_at, twin.last_said)
     decision = reconcile(new, others, said_at)
     ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
     if decision.kind in executed and not ended_later:
         await _execute(tx, new, twin.fact, decision, said_at, model)
+
+
+async def _renew_end(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> None:
+    """Let a plan that is said again hold until the day that it names now."""
+    is_latest = new.fact.occurred_at >= twin.last_said and twin.fact.recipe == new.fact.recipe
+    if twin.fact.state == "active" and is_latest and twin.fact.valid_to != new.fact.valid_to:
+        await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, valid_to=new.fact.valid_to)
 
 
 async def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
@@ -203,8 +226,8 @@ async def _execute(
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
             ends_at = decision.begins_at
-            if one.fact.id in new.ends:  # by then at the latest, whatever is planned; but not before it began
-                ends_at = max(min(ends_at, said_at), one.fact.valid_from or ends_at)
+            if one.fact.id in new.ends:
+                ends_at = end_of(one.fact, ends_at, said_at)
             await _supersede(tx, one.fact, fact.id, ends_at, actor)
     recorded_at = await _activate(tx, new, fact, model)
     if decision.successor is not None:
@@ -230,7 +253,7 @@ async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, mode
         await facts.recompute_first_said(tx, [fact.id])
         await restore_fact_chunk(tx, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
-        await facts.change(tx, fact, "restored", actor=actor, state="active", valid_to=None)
+        await facts.change(tx, fact, "restored", actor=actor, state="active", valid_to=new.fact.valid_to)
     return None
 
 
@@ -238,72 +261,6 @@ async def _supersede(
     tx: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
     await facts.change(tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at)
-
-
-# -- facts that come back
-
-
-async def reapply(tx: Transaction, fact: FactColumns, *, actor: str, later: UUID | None = None) -> None:
-    """End a restored fact again if a later value of its slot is active, or the fact `later`."""
-    stored, successor = await facts.fact(tx, fact.id), await _find_successor(tx, fact)
-    if successor is None and later is not None:
-        other = await facts.fact(tx, later)
-        if other is not None and other.state == "active":
-            successor = Successor(other.valid_from or other.occurred_at, other.id)
-    if stored is not None and stored.state == "active" and successor is not None:
-        await _supersede(tx, stored, successor.id, successor.begins_at, actor)
-
-
-async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
-    """Return the active value of a fact's slot that was said next after it; None where there is none."""
-    slot = slot_of_fact(fact)
-    if slot is None:
-        return None
-    known = await facts.known(tx, fact, related_attributes(slot), None, None, None)
-    said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
-    active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
-    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
-    return reconcile(new, active, said_at, find_twin=False).successor
-
-
-async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
-    """Reactivate the facts that this one superseded `since` a moment; `at` is when it is retracted.
-
-    One that would have ended by now is ended by the value that came next, and what was changed meanwhile stays. All is
-    of one moment, by which an undo finds it. It is logged as done by who had ended them, since nobody has decided about
-    them by hand, and the same fact may supersede them again.
-    """
-    seen: set[UUID] = set()
-    for done in await facts.superseded_by(tx, fact_id, since):
-        fact = await facts.fact(tx, done.fact_id)
-        if fact is None or fact.id in seen or not facts.is_as_left(done, fact):
-            continue
-        seen.add(fact.id)
-        successor = await _find_successor(tx, fact) if done.changed.get("state") == "active" else None
-        action, other, columns = facts.step_back(done), fact_id, facts.columns_before(done)
-        if successor is not None:
-            action, other = "superseded", successor.id
-            columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        await facts.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
-
-
-async def _restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
-    """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
-    for done in await facts.superseded_by(tx, new.fact.id):
-        fact = await facts.fact(tx, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
-        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
-            continue
-        if facts.is_as_left(done, fact):
-            await facts.reverse(tx, done, fact, actor=actor)
-
-
-async def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo the reactivations by a retraction, of facts that were not changed since."""
-    for done in await facts.reactivations(tx, fact_id, retracted_at):
-        fact = await facts.fact(tx, done.fact_id)
-        if fact is not None and facts.is_as_left(done, fact):
-            columns, action = facts.columns_before(done), facts.step_back(done)
-            await facts.change(tx, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
 
 
 class FactExtractor(Producer, Protocol):
@@ -410,7 +367,7 @@ class FactDeriver:
         await facts.remove_unsaid(tx, sorted(less_said - staying))
         restored = await facts.restore_orphaned(tx, actor=recipe)
         for one in new:
-            await _restore_spared(tx, one, actor=recipe)
+            await restore_spared(tx, one, actor=recipe)
         counts = await self._write(tx, made, Redo(taken, await self._recipes(tx)))
         await facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
         restored += await facts.restore_orphaned(tx, actor=recipe)

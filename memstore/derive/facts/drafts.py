@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -100,7 +101,8 @@ class FactDraft:
     `text` is the template of a slot filled in, or the speaker's words after the name. `kind` is what sort of memory its
     type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
     from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
-    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so.
+    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so. If it
+    `may_change` known ones, it is compared with them: not what friends tell each other.
     """
 
     text: str
@@ -114,6 +116,7 @@ class FactDraft:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     slot: Slot | None = None
+    may_change: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,13 @@ class FactBatch:
     before: int
     guidelines: Guidelines = NO_GUIDELINES
     known: Sequence[RememberedFact] = ()
+
+
+class Successor(NamedTuple):
+    """What holds instead of a fact, and since when."""
+
+    begins_at: datetime
+    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +157,9 @@ class ExtractedFact:
     conversation_id: UUID | None = None
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
-    ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
+    may_change: bool = False  # whether the reader compares it with the known ones
+    ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model or the reader
+    successor: Successor | None = None  # the first that was said later and makes it outdated, by the reader
     alias: str = ""  # another name of the subject, under which facts may be known
     said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
 
@@ -203,4 +215,5 @@ def to_fact(
         conversation_id=message.conversation_id,
         spans=(FactSpan(message.id, draft.start, draft.stop, level),),
         vector=vector,
+        may_change=draft.may_change,
     )

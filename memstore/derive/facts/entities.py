@@ -33,9 +33,9 @@ PARTNERS = word_set(
 _ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
 KIN = _ANIMALS | word_set(
     "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
-    " nephew grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss manager"
-    " colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante onkel nichte"
-    " neffe oma opa cousine chef chefin kollege kollegin"
+    " nephew gran grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss"
+    " manager colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante"
+    " onkel nichte neffe oma opa cousine chef chefin kollege kollegin"
 )
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")

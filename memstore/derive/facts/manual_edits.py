@@ -15,13 +15,12 @@ from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import (
     apply_edited_slot,
     apply_manual_fact,
-    reactivate_superseded,
-    supersede_again,
 )
 from memstore.derive.facts.drafts import BY_HAND, STATEMENT, UNTRUSTED, ExtractedFact
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.normalization import parse_slot, parse_type, slot_of_fact
 from memstore.derive.facts.note_facts import LOOSE
+from memstore.derive.facts.restoring import reactivate_superseded, supersede_again
 from memstore.derive.rules.utterances import type_of
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memstore.derive.chunking import Spans, sentences
+from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
 from memstore.derive.facts.normalization import is_denied, takes_away_protection
 from memstore.derive.facts.quotations import (
@@ -37,7 +38,8 @@ from memstore.store.tokenize import terms
 RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 TAUGHT = ("en", "de", "und")  # languages of the reader; in others every slot is a fact
 # Probabilities from which a note is kept; among friends, who tell of their lives; and of what protects the speaker.
-LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.35, 0.25
+LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.45, 0.25
+LEAST_OF_SLOTS, LEAST_OF_WISHES = 0.1, 0.4  # of messages that say nothing else than what a rule reads too, or a wish
 MOST_ELSE = 8  # words of a message that plain words leave out
 SURE_PLAIN = 0.85  # probability of a note from which it is told in plain words
 WHOLE = 0.7  # share of a sentence that its plain words tell
@@ -106,13 +108,17 @@ def extract(
         )
         is_guard = note.type == "constraint" and note.attribute in GUARDED and not to_friend
         is_supported = any(_root(one.slot) in _GUARDS for one in inside) and not to_friend
-        if is_advice or note.confidence < (0 if is_supported else LEAST_OF_GUARDS if is_guard else least):
+        is_alone = to_friend or _stands_alone(note, utterance.text, spans)
+        is_all = not to_friend and _stands_alone(note, utterance.text, spans, most=0)
+        is_slot = is_all and _is_covered(note.start, note.stop, inside, HALF)
+        enough = LEAST_OF_WISHES if is_all and note.type == "instruction" else least
+        enough = 0 if is_supported else LEAST_OF_SLOTS if is_slot else LEAST_OF_GUARDS if is_guard else enough
+        if is_advice or note.confidence < enough:
             continue
         if note.attribute == "allergy" and not note.values and not inside:
             continue  # "allergic to Mondays"
         if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
             note = replace(note, type="event", attribute="other")
-        is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         if is_alone and len(inside) > 1 and _is_covered(note.start, note.stop, inside, HALF):
             facts += [_draft(one, code, note.confidence) for one in inside]
             continue
@@ -170,10 +176,10 @@ def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] |
     return sorted(first.values(), key=lambda fact: fact.start)
 
 
-def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
-    """Whether a message says little else than the sentences of a note."""
+def _stands_alone(note: Note, text: str, spans: Spans, most: int = MOST_ELSE) -> bool:
+    """Whether a message says little else than the sentences of a note: at most so many words."""
     start, stop = sentences_of(note, spans)
-    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MOST_ELSE
+    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= most
 
 
 def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool) -> bool:
@@ -245,6 +251,8 @@ def _draft_note(
     if type in ALWAYS_TOLD and not is_named and not _always_holds(note, utterance.text[note.start : note.stop]):
         type = STATEMENT
     dates = (mention.valid_from, mention.valid_to) if mention else (None, None)
+    if type == "plan" and dates == (None, None):
+        dates = (None, end_of_plan(utterance.text[note.start : note.stop], utterance.occurred_at))
     columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
     return FactDraft(*columns, *dates, mention.slot if mention else None)
 

@@ -23,13 +23,13 @@ from memstore.derive.facts.drafts import (
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.note_facts import extract, extract_memory, turn_of
 from memstore.derive.facts.quotations import question_of
-from memstore.derive.reader.notes import Note, ReaderInput
+from memstore.derive.reader import read_notes
 from memstore.derive.rules.utterances import Utterance
 from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
 READ_WHOLE = ("saved memory", "about the user", "instructions")  # imported memories
-RECIPE = "reader/3"
+RECIPE = "reader/4"
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 
@@ -84,7 +84,7 @@ class ReaderExtractor:
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
         turns = [turn_of(utterances[place], before[place]) for place in places]
-        for place, notes in zip(places, _read_notes(turns), strict=True):
+        for place, notes in zip(places, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
             own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
@@ -94,17 +94,10 @@ class ReaderExtractor:
                 is_answer = place > 0 and bool(own) and _is_heard_by_all(batch.messages[place - 1], message)
                 question = question_of(said[place - 1]) if is_answer else ""
                 found = extract(utterance, own, before[place], question=question, types=types)
+            friends = {one.speaker for one in before[place] if one.role == Role.USER} - {None, message.name}
+            may_change = message.role == Role.USER and not friends
             for fact in islice(found, MAX_FACTS_PER_MESSAGE):
-                yield message, fact
-
-
-def _read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
-    """Return the notes of messages. The reader is loaded with the first of them."""
-    if not turns:
-        return []
-    from memstore.derive.reader.model import load
-
-    return load().read(turns)
+                yield message, replace(fact, may_change=may_change)
 
 
 def _is_heard_by_all(asker: Message, message: Message) -> bool:

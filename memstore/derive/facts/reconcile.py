@@ -19,11 +19,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Literal, NamedTuple
-from uuid import UUID
+from typing import Literal
 
 from memstore.derive.facts.denials import denies
-from memstore.derive.facts.drafts import ExtractedFact
+from memstore.derive.facts.drafts import ExtractedFact, Successor
 from memstore.derive.facts.entities import (
     PARTED,
     ends_relationship,
@@ -43,7 +42,7 @@ from memstore.derive.facts.normalization import (
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
-MODEL_RECIPE = "llm-facts/"
+MODEL_RECIPE, READER_RECIPE = "llm-facts/", "reader/"  # how recipes begin
 SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
@@ -51,13 +50,6 @@ PLANS = ("plan/", "appointment/")
 ONE_PLAN = timedelta(days=60)
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict", "waits"]
-
-
-class Successor(NamedTuple):
-    """The next value of a slot, and since when it holds."""
-
-    begins_at: datetime
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +108,7 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
     known = [one for one in known if one.fact.state != "erased"]
-    if new.ends:
+    if new.ends or new.successor:
         return _end_named(new, known, said_at, find_twin=find_twin)
     facts = [one.fact for one in known]
     subjects = same_subjects(fact, facts)
@@ -149,11 +141,32 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
-    """Decide as if `new.ends` were empty; then also end those of `new.ends` that were said earlier."""
-    ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
+    """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
+    ends = [
+        one
+        for one in known
+        if one.fact.id in new.ends
+        and one.last_said < said_at
+        and (one.fact.state == "active" or _holds_at(one.fact, said_at))
+    ]
     others = [one for one in known if one not in ends]
-    decision = _decide(replace(new, ends=()), others, said_at, find_twin=find_twin)
-    return decision if decision.twin is not None else replace(decision, ended=(*decision.ended, *ends))
+    decision = _decide(replace(new, ends=(), successor=None), others, said_at, find_twin=find_twin)
+    if decision.twin is not None:
+        return decision
+    successors = [each for each in (decision.successor, new.successor) if each is not None]
+    return replace(decision, ended=(*decision.ended, *ends), successor=min(successors, default=None))
+
+
+def end_of(fact: FactColumns, begins_at: datetime, said_at: datetime) -> datetime:
+    """Return when a fact ends by one that begins then and was said then: not before it began, nor after it was over."""
+    ends_at = max(min(begins_at, said_at), fact.valid_from or begins_at)
+    return min(ends_at, fact.valid_to or ends_at)
+
+
+def _holds_at(fact: FactColumns, moment: datetime) -> bool:
+    """Whether a fact is active, or was superseded after a moment only."""
+    ended_later = fact.state == "superseded" and fact.valid_to is not None and fact.valid_to > moment
+    return fact.state == "active" or ended_later
 
 
 # -- the same

@@ -13,9 +13,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
 
 from memstore.derive.chunking import sentences
-from memstore.derive.reader.notes import MAX_BEFORE, MAX_TOKENS, Logits, Note, ReaderInput, notes_of, probability, sizes
+from memstore.derive.reader.notes import (
+    MAX_BEFORE,
+    MAX_TOKENS,
+    RELATIONS,
+    Logits,
+    Note,
+    Pair,
+    ReaderInput,
+    notes_of,
+    probability,
+    sizes,
+)
 from memstore.providers.batching import BatchWorkers
 from memstore.providers.minilm import GraphSessions, default_threads, load_tokenizer
 from memstore.text import replace_surrogates
@@ -23,6 +36,8 @@ from memstore.text import replace_surrogates
 GRAPH, CARD = "reader.onnx", "reader.json"  # what training/train.py writes
 CLS, SEP = 101, 102
 TO_FRIEND = 2767  # the token "friend"
+CHANGED = 2904  # the token "changed", with which a pair of statements begins
+MAX_STATEMENT = 60  # tokens of each
 MAX_CHARACTERS = 40_000  # of a message; longer ones are pastes, and their ends are not read
 DIGITS = 3  # of logits: what two processors compute otherwise is not compared
 
@@ -57,6 +72,19 @@ class Reader:
         """Return the notes of messages, also those that are hardly believed."""
         return self._workers.run(self._read, turns)
 
+    def relations(self, pairs: Sequence[Pair]) -> list[dict[str, float]]:
+        """Return for each pair how probable each relation is of the later statement to the earlier one."""
+        return self._workers.run(self._relation, pairs)
+
+    def _relation(self, pair: Pair) -> dict[str, float]:
+        earlier, later = (
+            self._tokenizer.encode(replace_surrogates(text[: 8 * MAX_STATEMENT]), add_special_tokens=False).ids
+            for text in pair
+        )
+        [logits] = self._run("relation", [CHANGED, *earlier[:MAX_STATEMENT]], later[:MAX_STATEMENT])
+        shares = np.exp(logits - logits.max())
+        return dict(zip(RELATIONS, np.round(shares / shares.sum(), DIGITS).tolist(), strict=True))
+
     def _read(self, turn: ReaderInput) -> list[Note]:
         text = replace_surrogates(turn.text)
         notes = []
@@ -82,11 +110,18 @@ class Reader:
             said, start = ids[max(0, stop - MAX_BEFORE) : stop], stop
 
     def _logits(self, window: Window) -> Logits:
-        ids = np.array([[CLS, *window.before, SEP, *window.ids, SEP]], dtype=np.int64)
-        segments = np.zeros_like(ids)
-        begin = len(window.before) + 2
-        segments[:, begin:] = 1
-        [logits] = self._sessions.get().run(["logits"], {"ids": ids, "segments": segments})
-        rows = np.round(logits, DIGITS)
+        rows = self._run("logits", window.before, window.ids)
         parts = dict(zip(sizes(self._phrases), np.split(rows, self._splits, axis=1), strict=True))
+        begin = len(window.before) + 2
         return {name: each[0] if name == "any" else each[begin:-1] for name, each in parts.items()}
+
+    def _run(self, output: str, before: Sequence[int], said: Sequence[int]) -> NDArray[np.float32]:
+        """Return an output of the graph, of which only the layers that lead to it are computed."""
+        ids = np.array([[CLS, *before, SEP, *said, SEP]], dtype=np.int64)
+        segments = np.zeros_like(ids)
+        segments[:, len(before) + 2 :] = 1
+        options = onnxruntime.RunOptions()
+        options.only_execute_path_to_fetches = True
+        [logits] = self._sessions.get().run([output], {"ids": ids, "segments": segments}, options)
+        rounded: NDArray[np.float32] = np.round(logits, DIGITS)
+        return rounded

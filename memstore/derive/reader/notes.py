@@ -69,6 +69,7 @@ ATTRIBUTES = [
     "answer_style",
     "other",
 ]
+RELATIONS = ["replaces", "ends", "same", "refines", "independent"]  # of a statement to an earlier one
 KEEP, DELETE, INFLECT = range(3)  # what becomes of a word in the plain sentence: "live" is inflected to "lives"
 # Labels of one logit each. `kept`: worth keeping; `begins`: a note begins here; `any`: of the first token, whether the
 # message has a note; `value`: of the attribute; `subject`: names whom or what it is about; `speaker`: it is about who
@@ -105,6 +106,13 @@ class ReaderInput(NamedTuple):
     before: str
     text: str
     to_friend: bool = False
+
+
+class Pair(NamedTuple):
+    """A statement, and a later one by the same person or about the same people."""
+
+    earlier: str
+    later: str
 
 
 class Stretch(NamedTuple):

@@ -218,6 +218,12 @@ WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
 FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
 
+-- vector_of --
+-- The vector of an item's first chunk, and whose it is.
+SELECT model_id, vector_send(embedding) FROM item_vectors
+WHERE user_id = %(user_id)s AND item_id = %(item_id)s AND chunk_index = 0
+ORDER BY model_id LIMIT 1
+
 -- facts_said --
 -- The texts of those facts that were active and had not expired, with the messages that say each, and when each ends.
 -- At a past moment they were as the first change after it found them. Each is looked up by itself.

@@ -206,21 +206,39 @@ LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
 ORDER BY f.id
 
 -- nearest --
--- Of each new fact the stored ones of its subject, in any state, that are nearest to it. Their vectors are read once.
+-- Of each new fact the stored ones of its person and what is theirs, in any state, that are nearest to it. Their
+-- vectors are read once.
 WITH stored AS MATERIALIZED (
-    SELECT f.id, f.subject, v.embedding
+    SELECT f.id, split_part(f.subject, '''s ', 1) AS person, v.embedding
     FROM facts f
     CROSS JOIN LATERAL (SELECT embedding FROM item_vectors
                         WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-    WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(subjects)s::text[] || %(aliases)s::text[])
+    WHERE f.user_id = %(user_id)s
+      AND split_part(f.subject, '''s ', 1) = ANY(%(subjects)s::text[] || %(aliases)s::text[])
 )
 SELECT new.place::int, near.id
 FROM unnest(%(vectors)s::vector[], %(subjects)s::text[], %(aliases)s::text[])
-     WITH ORDINALITY AS new (embedding, subject, alias, place)
+     WITH ORDINALITY AS new (embedding, person, alias, place)
 CROSS JOIN LATERAL (SELECT stored.id FROM stored
-                    WHERE stored.subject IN (new.subject, new.alias) AND new.embedding IS NOT NULL
+                    WHERE stored.person IN (new.person, new.alias) AND new.embedding IS NOT NULL
                     ORDER BY stored.embedding <=> new.embedding, stored.id
                     LIMIT %(limit)s) AS near
+
+-- said_after --
+-- When facts were first said after a moment by whom they and a subject are about, to an assistant: not where one of the
+-- messages just before is by somebody else.
+SELECT s.fact_id, min(m.occurred_at)
+FROM facts f
+JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id
+JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+CROSS JOIN LATERAL (SELECT lower(coalesce(m.name, 'The user') || '''s ') AS owner) AS own
+WHERE f.user_id = %(user_id)s AND s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+  AND m.occurred_at > %(moment)s AND m.role = 'user' AND s.trust > 1
+  AND starts_with(lower(f.subject || '''s '), own.owner) AND starts_with(lower(%(subject)s || '''s '), own.owner)
+  AND NOT EXISTS (SELECT 1 FROM messages b
+                  WHERE b.user_id = %(user_id)s AND b.conversation_id = m.conversation_id
+                    AND b.seq BETWEEN m.seq - 3 AND m.seq - 1 AND b.role = 'user' AND b.name <> coalesce(m.name, ''))
+GROUP BY s.fact_id
 
 -- remembered --
 -- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.

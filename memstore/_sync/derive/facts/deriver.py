@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._sync.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
+from memstore._sync.derive.facts.changes import with_outdated
+from memstore._sync.derive.facts.restoring import reapply, restore_spared
 from memstore._sync.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
@@ -25,12 +27,11 @@ from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
-from memstore.derive.facts.normalization import slot_of_fact
 from memstore.derive.facts.reader_extractor import ReaderExtractor
 from memstore.derive.facts.reconcile import (
-    MODEL_RECIPE,
+    READER_RECIPE,
     Resolution,
-    Successor,
+    end_of,
     reconcile,
     related_attributes,
     says_no_more,
@@ -80,6 +81,9 @@ def apply_fact(
             fact.state = QUARANTINED
             return _quarantine(tx, new, [waiting, *known] if waiting else known)
         if decision.twin is None:
+            if fact.recipe.startswith(READER_RECIPE):
+                new = with_outdated(tx, new, fact, others, fact.occurred_at)
+                decision = reconcile(new, others, find_twin=False)
             _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
@@ -127,17 +131,30 @@ def _reinforce(
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
     refreshed = _refresh(tx, new, twin)
+    said_at = max(new.fact.occurred_at, twin.last_said)
+    if new.fact.recipe.startswith(READER_RECIPE):
+        new = with_outdated(tx, new, twin.fact, others, said_at)
+        if twin.by_hand is None:
+            _renew_end(tx, new, twin)
+        else:
+            new = replace(new, successor=None)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
-        executed = {"new", "supersedes", "conflict"}
-    elif twin.fact.state == "active" and (refreshed or new.ends):
+        executed = {"new", "supersedes", "conflict"} | ({"outdated"} if new.ends else set())
+    elif twin.fact.state == "active" and (refreshed or new.ends or new.successor):
         executed = {"supersedes", "outdated"}
     else:
         return
-    said_at = max(new.fact.occurred_at, twin.last_said)
     decision = reconcile(new, others, said_at)
     ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
     if decision.kind in executed and not ended_later:
         _execute(tx, new, twin.fact, decision, said_at, model)
+
+
+def _renew_end(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> None:
+    """Let a plan that is said again hold until the day that it names now."""
+    is_latest = new.fact.occurred_at >= twin.last_said and twin.fact.recipe == new.fact.recipe
+    if twin.fact.state == "active" and is_latest and twin.fact.valid_to != new.fact.valid_to:
+        facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, valid_to=new.fact.valid_to)
 
 
 def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
@@ -202,8 +219,8 @@ def _execute(
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
             ends_at = decision.begins_at
-            if one.fact.id in new.ends:  # by then at the latest, whatever is planned; but not before it began
-                ends_at = max(min(ends_at, said_at), one.fact.valid_from or ends_at)
+            if one.fact.id in new.ends:
+                ends_at = end_of(one.fact, ends_at, said_at)
             _supersede(tx, one.fact, fact.id, ends_at, actor)
     recorded_at = _activate(tx, new, fact, model)
     if decision.successor is not None:
@@ -229,7 +246,7 @@ def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: UUI
         facts.recompute_first_said(tx, [fact.id])
         restore_fact_chunk(tx, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
-        facts.change(tx, fact, "restored", actor=actor, state="active", valid_to=None)
+        facts.change(tx, fact, "restored", actor=actor, state="active", valid_to=new.fact.valid_to)
     return None
 
 
@@ -237,72 +254,6 @@ def _supersede(
     tx: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
     facts.change(tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at)
-
-
-# -- facts that come back
-
-
-def reapply(tx: Transaction, fact: FactColumns, *, actor: str, later: UUID | None = None) -> None:
-    """End a restored fact again if a later value of its slot is active, or the fact `later`."""
-    stored, successor = facts.fact(tx, fact.id), _find_successor(tx, fact)
-    if successor is None and later is not None:
-        other = facts.fact(tx, later)
-        if other is not None and other.state == "active":
-            successor = Successor(other.valid_from or other.occurred_at, other.id)
-    if stored is not None and stored.state == "active" and successor is not None:
-        _supersede(tx, stored, successor.id, successor.begins_at, actor)
-
-
-def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
-    """Return the active value of a fact's slot that was said next after it; None where there is none."""
-    slot = slot_of_fact(fact)
-    if slot is None:
-        return None
-    known = facts.known(tx, fact, related_attributes(slot), None, None, None)
-    said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
-    active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
-    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
-    return reconcile(new, active, said_at, find_twin=False).successor
-
-
-def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
-    """Reactivate the facts that this one superseded `since` a moment; `at` is when it is retracted.
-
-    One that would have ended by now is ended by the value that came next, and what was changed meanwhile stays. All is
-    of one moment, by which an undo finds it. It is logged as done by who had ended them, since nobody has decided about
-    them by hand, and the same fact may supersede them again.
-    """
-    seen: set[UUID] = set()
-    for done in facts.superseded_by(tx, fact_id, since):
-        fact = facts.fact(tx, done.fact_id)
-        if fact is None or fact.id in seen or not facts.is_as_left(done, fact):
-            continue
-        seen.add(fact.id)
-        successor = _find_successor(tx, fact) if done.changed.get("state") == "active" else None
-        action, other, columns = facts.step_back(done), fact_id, facts.columns_before(done)
-        if successor is not None:
-            action, other = "superseded", successor.id
-            columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        facts.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
-
-
-def _restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
-    """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
-    for done in facts.superseded_by(tx, new.fact.id):
-        fact = facts.fact(tx, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
-        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
-            continue
-        if facts.is_as_left(done, fact):
-            facts.reverse(tx, done, fact, actor=actor)
-
-
-def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo the reactivations by a retraction, of facts that were not changed since."""
-    for done in facts.reactivations(tx, fact_id, retracted_at):
-        fact = facts.fact(tx, done.fact_id)
-        if fact is not None and facts.is_as_left(done, fact):
-            columns, action = facts.columns_before(done), facts.step_back(done)
-            facts.change(tx, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
 
 
 class FactExtractor(Producer, Protocol):
@@ -409,7 +360,7 @@ class FactDeriver:
         facts.remove_unsaid(tx, sorted(less_said - staying))
         restored = facts.restore_orphaned(tx, actor=recipe)
         for one in new:
-            _restore_spared(tx, one, actor=recipe)
+            restore_spared(tx, one, actor=recipe)
         counts = self._write(tx, made, Redo(taken, self._recipes(tx)))
         facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
         restored += facts.restore_orphaned(tx, actor=recipe)

@@ -11,12 +11,8 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.chunks import add_fact_chunk, restore_fact_chunk, run_with_active_embedder
-from memstore._sync.derive.facts.deriver import (
-    apply_edited_slot,
-    apply_manual_fact,
-    reactivate_superseded,
-    supersede_again,
-)
+from memstore._sync.derive.facts.deriver import apply_edited_slot, apply_manual_fact
+from memstore._sync.derive.facts.restoring import reactivate_superseded, supersede_again
 from memstore._sync.store import chunks, embedding_models, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source

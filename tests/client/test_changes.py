@@ -1,0 +1,166 @@
+"""What a later statement makes outdated, as the reader understands two: the same, whatever is derived first."""
+
+import itertools
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.derive.facts import changes
+from memstore.derive.reader.notes import Pair
+
+START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
+NADIA, TOM, SHED = (
+    "The spare key is with Nadia at number 12.",
+    "The spare key is with Tom from the bakery.",
+    "The spare key hangs in the shed behind the house.",
+)
+USUAL = {"replaces": 0.0, "ends": 0.0, "same": 0.0, "refines": 0.0, "independent": 0.0}
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[Pair]:
+    """Let what is said of a key make what was said of it before outdated; return the pairs that are read."""
+    pairs: list[Pair] = []
+
+    def relations(asked: Sequence[Pair]) -> list[dict[str, float]]:
+        pairs.extend(asked)
+        return [
+            USUAL | {"replaces": 0.55 if "key" in one.earlier and "key" in one.later else 0.1, "ends": 0.38}
+            for one in asked
+        ]
+
+    monkeypatch.setattr(changes, "read_relations", relations)
+    monkeypatch.setattr(changes, "NEAR", 0.01)
+    return pairs
+
+
+async def say(alice: AsyncUserScope, text: str, day: int, name: str = "Alice", place: str = "", **more: Any) -> None:
+    at = START + timedelta(days=day)
+    await alice.conversation(place or f"day {day}").add("user", text, name=name, occurred_at=at, **more)
+
+
+async def states(alice: AsyncUserScope) -> dict[str, str]:
+    return {said_in(fact.text): fact.state for fact in await alice.facts(state="all")}
+
+
+def said_in(text: str) -> str:
+    """Give the words of a fact: of a quotation, or of plain words as they were said."""
+    return text.partition('"')[2].rstrip('"') or text.replace("Alice's", "The", 1)
+
+
+@pytest.mark.parametrize("said", [[NADIA, TOM, SHED], [NADIA, TOM, NADIA], [NADIA, TOM, TOM, SHED, TOM]])
+async def test_the_same_holds_whichever_conversation_is_derived_first(
+    store: AsyncMemoryStore, read: list[Pair], said: list[str]
+) -> None:
+    known = []
+    for order in itertools.islice(itertools.permutations(range(len(said))), 0, None, 5 if len(said) > 3 else 1):
+        alice = store.user(str(order))
+        for day in order:
+            await say(alice, said[day], day)
+            await store.derive()
+        facts = await alice.facts(state="all")
+        known.append({(fact.text, fact.state) for fact in facts})
+        if len(said) == len(set(said)):
+            until = {fact.valid_to for fact in facts}
+            assert until == {None, *(START + timedelta(days=day) for day in range(1, len(said)))}
+    assert known[0] == {*itertools.chain(*known)}
+    assert [said_in(text) for text, state in known[0] if state == "active"] == [said[-1]]
+
+
+async def test_it_is_logged_by_which_words_and_can_be_undone(store: AsyncMemoryStore, read: list[Pair]) -> None:
+    alice = store.user("alice")
+    await say(alice, NADIA, 0)
+    await say(alice, TOM, 1)
+    await store.derive()
+    tom, nadia = await alice.facts(state="all")
+    [_, done] = await alice.fact_history(nadia.id)
+    assert (done.action, done.other_id, done.actor) == ("superseded", tom.id, tom.recipe)
+    await alice.undo(done.id)
+    await say(alice, SHED, 2)
+    await store.derive()
+    assert await states(alice) == {NADIA: "active", TOM: "superseded", SHED: "active"}
+
+
+async def test_a_retraction_of_the_later_words_brings_the_earlier_back(
+    store: AsyncMemoryStore, read: list[Pair]
+) -> None:
+    alice = store.user("alice")
+    await say(alice, NADIA, 0)
+    await say(alice, TOM, 1)
+    await store.derive()
+    tom, _ = await alice.facts(state="all")
+    await alice.retract_fact(tom.id)
+    assert (await states(alice))[NADIA] == "active"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize(
+    "kind", ["another", "friends", "untrusted", "relative", "landlord", "named alike", "event", "protects"]
+)
+async def test_what_may_not_end_a_fact(
+    store: AsyncMemoryStore, read: list[Pair], monkeypatch: pytest.MonkeyPatch, kind: str, order: tuple[int, int]
+) -> None:
+    alice = store.user("alice")
+    earlier = {
+        "protects": "I have an EpiPen against wasps, the key to its box is with Nadia.",
+        "event": "Last March I broke my leg on the stairs, with the spare key in my hand.",
+    }
+    later = {
+        "relative": "My sister's spare key is with Tom from the bakery.",
+        "landlord": "My landlord's spare key is with Tom from the bakery.",
+    }.get(kind, TOM)
+    speaker = {"another": "Ben", "named alike": "Alice's flatmate"}.get(kind, "Alice")
+
+    async def tell(day: int) -> None:
+        if day == 0:
+            await say(alice, earlier.get(kind, NADIA), 0)
+        elif kind == "friends":
+            await say(alice, "Where is it?", 1, name="Ben", place="friends")
+            await say(alice, later, 1, place="friends")
+        else:
+            more = {"metadata": {"trust": "untrusted"}} if kind == "untrusted" else {}
+            await say(alice, later, 1, name=speaker, **more)
+        await store.derive()
+
+    for day in order:
+        await tell(day)
+    old = [fact for fact in await alice.facts(state="all") if said_in(fact.text) == earlier.get(kind, NADIA)]
+    assert [fact.state for fact in old] == ["active"]
+
+
+async def test_what_a_person_has_pinned_or_restored_is_not_ended(store: AsyncMemoryStore, read: list[Pair]) -> None:
+    alice = store.user("alice")
+    await say(alice, NADIA, 0)
+    await store.derive()
+    [nadia] = await alice.facts()
+    await alice.edit_fact(nadia.id, importance="pinned")
+    await say(alice, TOM, 1)
+    await store.derive()
+    assert await states(alice) == {NADIA: "active", TOM: "active"}
+
+
+async def test_of_two_that_fill_slots_these_decide(store: AsyncMemoryStore, read: list[Pair]) -> None:
+    alice = store.user("alice")
+    await say(alice, "I live in Leeds.", 0)
+    await say(alice, "I have a dog called Rex.", 1)
+    await store.derive()
+    assert {fact.attribute is None for fact in await alice.facts()} == {False}
+    assert not read
+
+
+@pytest.mark.parametrize("order", [(3, 10), (10, 3)])
+async def test_a_plan_holds_until_its_day_is_over_as_it_was_said_last(
+    store: AsyncMemoryStore, order: tuple[int, int]
+) -> None:
+    alice = store.user("alice")
+    for day in order:
+        await say(alice, "I have an appointment at the dentist's on Friday at 8.", day)
+        await store.derive()
+    [fact] = await alice.facts(state="ended")
+    assert (fact.type, fact.valid_from, fact.valid_to) == ("plan", None, datetime(2024, 3, 16, tzinfo=UTC))
+    assert "at 8" in fact.text
+    assert await alice.facts() == []

@@ -1,0 +1,67 @@
+"""The last day that a plan names, by the day on which it was said."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from memstore.derive.facts.days import end_of_plan
+
+TUESDAY = datetime(2026, 10, 6, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ("dentist on Friday at 8", "2026-10-09"),
+        ("Zahnarzt am Freitag um 8", "2026-10-09"),
+        ("seeing mum tomorrow", "2026-10-07"),
+        ("wir ziehen morgen um", "2026-10-07"),
+        ("übermorgen zur Prüfung", "2026-10-08"),
+        ("flying on 12 November", "2026-11-12"),
+        ("the wedding is on November 12th, 2026", "2026-11-12"),
+        ("the exam is on the 12th of November", "2026-11-12"),
+        ("Friday the 13th of November", "2026-11-13"),
+        ("Umzug am 3.11.", "2026-11-03"),
+        ("Umzug am 3. November", "2026-11-03"),
+        ("boiler service, Tuesday 13 October between 8 and 12", "2026-10-13"),
+        ("must be in by Friday", "2026-10-09"),
+        ("exam on 5 January", "2027-01-05"),
+        ("exam on 2026-12-01", "2026-12-01"),
+        ("the wedding is on 12 June 2028", "2028-06-12"),
+        ("boiler service, Monday 13 October", None),
+        ("in Porto from the 20th to the 24th", None),
+        ("in Porto 20 October to 24 October", None),
+        ("the exam is on 9999-12-31", None),
+        ("the exam is on 0000-00-00", None),
+        ("meeting next Friday", None),
+        ("next week on Friday", None),
+        ("übernächsten Freitag", None),
+        ("Tuesday at 10", None),
+        ("swimming every Friday", None),
+        ("freitags Chor", None),
+        ("Fridays are for choir", None),
+        ("wöchentlicher Chor am Freitag", None),
+        ("my job starts on Monday", None),
+        ("ich fange am Montag an", None),
+        ("ab Montag in der neuen Stelle", None),
+        ("since 12 November", None),
+        ("flying to Rome on 12 November for two weeks", None),
+        ("I called the dentist today, the appointment is on Friday", None),
+        ("not tomorrow, the dentist is on Friday", None),
+        ("signed the lease this morning", None),
+        ("Zahnarzt am Freitag Morgen um 8", "2026-10-09"),
+        ("heute Morgen Zahnarzt gebucht", None),
+        ("on Monday the landlord said we must move", None),
+        ("on 12 August I go to Rome", None),
+        ("on 31 February", None),
+        ("moving to the 3rd floor", None),
+        ("the exam I sat in June", None),
+        ("the other 2 may come", None),
+        ("one day we may go to Japan", None),
+        ("guten Morgen", None),
+        ("a march of 12 miles", None),
+    ],
+)
+def test_the_last_day_of_a_plan(words: str, last: str | None) -> None:
+    end = end_of_plan(words, TUESDAY)
+    assert (None if end is None else (end - timedelta(days=1)).date().isoformat()) == last
