@@ -33,7 +33,7 @@ def fill(url: str) -> None:
     with memstore.open(url, settings=SETTINGS | {"segment_tokens": 50}) as store:
         for name, text in SAID.items():
             trip = store.user(name).conversation("c")
-            trip.add_many([{"role": "user", "content": f"{text} Point {n} is for {name}."} for n in range(13)])
+            trip.add_many([{"role": "user", "content": f"Hello {n} from {name}. {text}"} for n in range(13)])
         assert store.derive().failed == ()
         for name in SAID:
             store.user(name).erase_message(store.user(name).conversation("c").messages()[5])

@@ -327,9 +327,7 @@ def fill_by_calls(url: str) -> None:
     with memstore.open(url, settings=SETTINGS | {"segment_tokens": 50}) as store:
         for name in ("alice", "bob"):
             talk = store.user(name).conversation("c")
-            talk.add_many(
-                [{"role": "user", "content": f"I live in Porto. Point {n} is for {name}."} for n in range(12)]
-            )
+            talk.add_many([{"role": "user", "content": f"Hello {n} from {name}. I live in Porto."} for n in range(12)])
         assert store.derive().failed == ()
         for name in ("alice", "bob"):
             store.user(name).conversation("c").context("Where do I live?", budget=400)

@@ -228,10 +228,10 @@ async def test_no_fact_is_a_secret_where_nothing_is_masked(
     store: AsyncMemoryStore, said: str, secret: str, by_model: bool
 ) -> None:
     alice = store.user("alice")
-    await alice.conversation("c").add("user", f"I always take the bus. {said}")
+    await alice.conversation("c").add("user", f"I take the bus to work every day. {said}")
     if by_model:
-        told = ["The user always takes the bus.", f"The user opens everything by {secret}."]
-        quotes = ["I always take the bus", said]
+        told = ["The user takes the bus to work every day.", f"The user opens everything by {secret}."]
+        quotes = ["I take the bus to work every day", said]
         written = [
             {"sources": [{"message": 1, "quote": quote}], "text": text, "type": "preference", "subject": "the user"}
             for text, quote in zip(told, quotes, strict=True)
