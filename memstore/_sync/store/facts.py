@@ -37,7 +37,7 @@ from memstore.providers import Vectors
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-NEAREST = 12  # facts in other words that a new one is compared with
+NEAREST = 6  # facts in other words that a new one is compared with
 MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
