@@ -354,9 +354,12 @@ async def load_texts(tx: Transaction, found: Sequence[Chunk], as_of: datetime | 
 async def vector_of(tx: Transaction, item: UUID) -> tuple[UUID | None, Vectors | None]:
     """Return the model and the vector of an item's first chunk; None where there is none."""
     rows = await tx.tuples(SQL["vector_of"], item_id=item)
-    return next(
-        ((model, np.frombuffer(sent, ">f4", offset=4).astype(np.float32)) for model, sent in rows), (None, None)
-    )
+    return next(((model, read_vector(sent)) for model, sent in rows), (None, None))
+
+
+def read_vector(sent: bytes) -> Vectors:
+    """Return a vector as `vector_send` gives it."""
+    return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)
 
 
 async def load_sources(

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-
 from memstore import ids
 from memstore.errors import Conflict, NotFound
 from memstore.models import (
@@ -123,7 +121,8 @@ async def facts(
 async def naming(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = await tx.tuples(SQL["naming"], name=name)
-    named = [id for id, text in rows if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)]
+    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+    named = [id for id, text in rows if whole.search(text)]
     return latest_first(await facts(tx, ids=named)) if named else []
 
 
@@ -281,7 +280,7 @@ def _known(
 
 
 def _remembered(last_said: datetime, speaker: str | None, vector: bytes | None, **columns: Any) -> RememberedFact:
-    read = None if vector is None else np.frombuffer(vector, ">f4", offset=4).astype(np.float32)
+    read = None if vector is None else chunks.read_vector(vector)
     return RememberedFact(FactColumns.model_construct(**columns), last_said, speaker, read)
 
 

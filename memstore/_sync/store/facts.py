@@ -13,8 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy as np
-
 from memstore import ids
 from memstore._sync.store import chunks
 from memstore._sync.store.database import Read, Transaction, read_all
@@ -124,7 +122,8 @@ def facts(
 def naming(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = tx.tuples(SQL["naming"], name=name)
-    named = [id for id, text in rows if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)]
+    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
+    named = [id for id, text in rows if whole.search(text)]
     return latest_first(facts(tx, ids=named)) if named else []
 
 
@@ -282,7 +281,7 @@ def _known(
 
 
 def _remembered(last_said: datetime, speaker: str | None, vector: bytes | None, **columns: Any) -> RememberedFact:
-    read = None if vector is None else np.frombuffer(vector, ">f4", offset=4).astype(np.float32)
+    read = None if vector is None else chunks.read_vector(vector)
     return RememberedFact(FactColumns.model_construct(**columns), last_said, speaker, read)
 
 

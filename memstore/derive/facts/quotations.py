@@ -40,6 +40,7 @@ _SECRET = re.compile(
     r"\b(?:pass(?:word|code|phrase)s?|pin|keys?|codes?|secrets?|tokens?|\w*(?:passwort|kennwort|schlüssel))\b",
     re.IGNORECASE,
 )
+_QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
 def overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
@@ -56,6 +57,12 @@ def quotation(utterance: Utterance, start: int, stop: int, question: str = "", c
     """Return what somebody said as a fact, with the question that it answers."""
     asked = f', {"gefragt" if code == "de" else "asked"} "{in_quotes(question)}"' if question else ""
     return f'{utterance.subject}{asked}: "{in_quotes(utterance.text[start:stop])}"'
+
+
+def words_of(text: str) -> str:
+    """Return the words of a quotation without its speaker and question; of any other fact the text."""
+    quoted = _QUOTATION.fullmatch(text)
+    return quoted[1] if quoted else text
 
 
 def question_of(said: Utterance) -> str:

@@ -19,6 +19,7 @@ from memstore._sync.store.database import Transaction
 from memstore.derive.facts.drafts import ExtractedFact, Successor
 from memstore.derive.facts.entities import KIN, PARTNERS
 from memstore.derive.facts.normalization import is_protection
+from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.reconcile import end_of
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
@@ -36,7 +37,6 @@ _OTHERS = word_set(
 )
 _RELATIVES = KIN | PARTNERS | _OTHERS
 _WORD = re.compile(r"[^\W\d_]+")
-_QUOTED = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
 def with_outdated(
@@ -56,8 +56,8 @@ def with_outdated(
         later = [one.fact for one in near if one.last_said > last_said]
     said = facts.said_after(tx, fact.subject, [one.id for one in later], last_said) if later else {}
     later = [one for one in later if one.id in said]
-    statement = _statement(fact)
-    pairs = [Pair(_statement(one), statement) for one in earlier] + [Pair(statement, _statement(one)) for one in later]
+    words = words_of(fact.text)
+    pairs = [Pair(words_of(one.text), words) for one in earlier] + [Pair(words, words_of(one.text)) for one in later]
     outdated = _are_outdated(pairs) if pairs else []
     ends = compress([one.id for one in earlier], outdated)
     successors = (
@@ -77,7 +77,7 @@ def _may_be_pair(fact: FactColumns, other: FactColumns) -> bool:
 
 def _relatives(fact: FactColumns) -> frozenset[str]:
     """Return the relatives in a fact: a sister's home is not ended by one's own."""
-    return _RELATIVES.intersection(_WORD.findall(_statement(fact).casefold()))
+    return _RELATIVES.intersection(_WORD.findall(words_of(fact.text).casefold()))
 
 
 def _may_be_ended(fact: FactColumns) -> bool:
@@ -87,9 +87,3 @@ def _may_be_ended(fact: FactColumns) -> bool:
 def _are_outdated(pairs: Sequence[Pair]) -> list[bool]:
     """Return for each pair whether its later statement makes the earlier one outdated."""
     return [each["replaces"] + each["ends"] >= OUTDATED for each in read_relations(pairs)]
-
-
-def _statement(fact: FactColumns) -> str:
-    """Return the words of a quotation without who says them, else the text."""
-    quoted = _QUOTED.fullmatch(fact.text)
-    return quoted[1] if quoted else fact.text
