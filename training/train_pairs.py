@@ -1,5 +1,8 @@
 """Teach a trained reader what a statement does to an earlier one: train_pairs.py --pairs FILE… --lives FILE… --out DIR
 
+A line of --pairs is a pair, or a statement with several later ones ("news"); one of --lives is what a person says over
+months.
+
 Needs torch, onnx and memstore. DIR has a reader; its first layers stay as they are, and the others are learnt once
 more, for pairs. The files of --check are not learnt from: they measure.
 """
@@ -36,6 +39,16 @@ NEAREST = 3  # statements of a life before one, which it leaves as they are, to 
 FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
 UNNAMED = 0.35  # share of pairs that speak of "the user"
 tokenizer = cache(load_tokenizer)
+
+
+def pairs_in(line: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the pairs of a line: itself, or a statement with each of its later ones, quoted or in plain words."""
+    for later in line.get("news", [line]):
+        old, new = (
+            random.choice([each[name], each.get(f"{name}_plain", each[name])])
+            for each, name in ((line, "old"), (later, "new"))
+        )
+        yield {"name": line.get("name", ""), "old": old, "new": new, "label": later["label"]}
 
 
 def pairs_of(life: dict[str, Any], embedder: MiniLM) -> Iterator[dict[str, str]]:
@@ -151,7 +164,7 @@ def main() -> None:
     random.seed(options.seed)
     embedder = MiniLM()
     lives = [pair for life in read(options.lives) for pair in pairs_of(life, embedder)]
-    pairs = [*read(options.pairs) * FORMS, *lives]
+    pairs = [*(pair for line in read(options.pairs) * FORMS for pair in pairs_in(line)), *lives]
     graph = options.out / GRAPH
     encoder = train(pairs, graph, options.epochs, options.seed)
     add_relations(encoder.state_dict(), SHARED, graph)
@@ -159,7 +172,8 @@ def main() -> None:
     card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs)}
     (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     if options.check:
-        measure(read(options.check), Reader(options.out))
+        random.seed(options.seed)
+        measure([pair for line in read(options.check) for pair in pairs_in(line)], Reader(options.out))
 
 
 if __name__ == "__main__":

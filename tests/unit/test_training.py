@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 TRAINING = Path(__file__).parents[2] / "training"
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
 
 def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
+    torch.set_num_threads(1)  # beside other tests more of them wait for each other
     import train
 
     from memstore.derive.reader.model import Reader
