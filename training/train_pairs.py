@@ -1,7 +1,8 @@
 """Teach a trained reader what a statement does to an earlier one: train_pairs.py --pairs FILE… --lives FILE… --out DIR
 
 A line of --pairs is a pair, or a statement with several later ones ("news"); one of --lives is what a person says over
-months.
+months. Of --facts, which are labelled messages, two values of one attribute are of one person: "lives in Porto", and
+later "lives in Cork".
 
 Needs torch, onnx and memstore. DIR has a reader; its first layers stay as they are, and the others are learnt once
 more, for pairs. The files of --check are not learnt from: they measure.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -37,6 +39,27 @@ from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 SHARED = 3  # layers that pairs share with messages
 NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one
 FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
+# Attributes of facts about the speaker of which a later value replaces an earlier, and those of which several hold.
+SINGLE = ("residence", "job", "employer", "phone", "email", "address", "age", "name", "birthday")
+MANY = (
+    "likes",
+    "dislikes",
+    "hobby",
+    "language",
+    "pet",
+    "allergy",
+    "medicine",
+    "condition",
+    "family",
+    "friend",
+    "device",
+)
+OWN = re.compile(
+    r"\{NAME\}['’]?s (?:phone|mobile|cell|number|e-?mail|mail|address|birthday|name|home|full|first|work)\b",
+    re.IGNORECASE,
+)
+LASTING = ("preference", "constraint", "relation")  # types of facts of which several hold
+NAMES = ("Ada", "Tom", "Priya", "Jonas", "Mia", "Luca", "Grace", "Olu", "Marta", "Ben")
 UNNAMED = 0.35  # share of pairs that speak of "the user"
 tokenizer = cache(load_tokenizer)
 
@@ -80,6 +103,35 @@ def pairs_of(life: dict[str, Any], embedder: MiniLM) -> Iterator[dict[str, str]]
             else:
                 same[place] |= {other} | same[other]
                 same[other].add(place)
+
+
+def pairs_of_facts(messages: Sequence[dict[str, Any]]) -> Iterator[dict[str, str]]:
+    """Yield pairs of short facts about the speaker, as if one person had said both."""
+    told: defaultdict[tuple[bool, str], list[dict[str, Any]]] = defaultdict(list)
+    for message in messages:
+        for fact in message["facts"]:
+            is_single = fact["attribute"] in SINGLE
+            is_own = fact["fact"].startswith("{NAME} ") or (is_single and OWN.match(fact["fact"]))
+            is_plain = fact["type"] in ("identity", "possession") or (fact["type"] in LASTING and not is_single)
+            if is_own and is_plain and fact["value"] and fact.get("holds", True) and not fact["ends"]:
+                told[" ist " in fact["fact"] or "{NAME}s " in fact["fact"], fact["attribute"]].append(fact)
+    for (tongue, attribute), facts in told.items():
+        others = [
+            fact for (spoken, other), some in told.items() if spoken == tongue and other != attribute for fact in some
+        ]
+        for fact in facts:
+            same = [one for one in facts if one["value"].casefold() != fact["value"].casefold()]
+            if same and attribute in SINGLE:
+                yield from (_pair_of_facts(fact, random.choice(same), RELATIONS[0]) for _ in range(FORMS))
+            elif same and attribute in MANY:
+                yield _pair_of_facts(fact, random.choice(same), RELATIONS[-1])
+            yield _pair_of_facts(fact, random.choice(others), RELATIONS[-1])
+
+
+def _pair_of_facts(earlier: dict[str, Any], later: dict[str, Any], relation: str) -> dict[str, str]:
+    name = random.choice(NAMES)
+    old, new = (random.choice([each["quote"], each["fact"].replace("{NAME}", name)]) for each in (earlier, later))
+    return {"name": name, "old": old, "new": new, "label": relation}
 
 
 def _pair(life: dict[str, Any], earlier: dict[str, str], later: dict[str, str], relation: str) -> dict[str, str]:
@@ -127,11 +179,17 @@ def weights_of(graph: Path) -> dict[str, Tensor]:
     return weights
 
 
-def train(pairs: Sequence[dict[str, str]], graph: Path, epochs: int, seed: int) -> Encoder:
-    """Return an encoder that has learnt from pairs."""
+def train(
+    pairs: Sequence[dict[str, str]], left_alone: Sequence[dict[str, str]], graph: Path, epochs: int, seed: int
+) -> Encoder:
+    """Return an encoder that has learnt from pairs, and in each epoch from half of those that are `left_alone`."""
     torch.manual_seed(seed)
     random.seed(seed)
-    return learn(pair_encoder(graph), lambda: [*map(example, pairs)], loss_of, epochs)
+
+    def examples() -> list[dict[str, Any]]:
+        return [*map(example, [*pairs, *random.sample(left_alone, len(left_alone) // 2)])]
+
+    return learn(pair_encoder(graph), examples, loss_of, epochs)
 
 
 def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tensor:
@@ -156,6 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--pairs", nargs="+", type=Path, required=True)
     parser.add_argument("--lives", nargs="*", type=Path, default=[])
+    parser.add_argument("--facts", nargs="*", type=Path, default=[])
     parser.add_argument("--check", nargs="*", type=Path, default=[])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--epochs", type=int, default=8)
@@ -164,12 +223,15 @@ def main() -> None:
     random.seed(options.seed)
     embedder = MiniLM()
     lives = [pair for life in read(options.lives) for pair in pairs_of(life, embedder)]
-    pairs = [*(pair for line in read(options.pairs) * FORMS for pair in pairs_in(line)), *lives]
+    left_alone = [pair for pair in lives if pair["label"] == RELATIONS[-1]]
+    changed = [pair for pair in lives if pair["label"] != RELATIONS[-1]]
+    pairs = [*(pair for line in read(options.pairs) * FORMS for pair in pairs_in(line)), *changed]
+    pairs += pairs_of_facts(read(options.facts))
     graph = options.out / GRAPH
-    encoder = train(pairs, graph, options.epochs, options.seed)
+    encoder = train(pairs, left_alone, graph, options.epochs, options.seed)
     add_relations(encoder.state_dict(), SHARED, graph)
     card = json.loads((options.out / CARD).read_text(encoding="utf-8"))
-    card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs)}
+    card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs) + len(left_alone)}
     (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     if options.check:
         random.seed(options.seed)
