@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     embedder: str = ONNX_MINILM  # "none" recalls by words alone
     reranker: str = "none"  # reads the best hits once more with the question
     summary_model: str = "none"  # writes summaries; "none" chooses sentences
-    facts_model: str = "none"  # finds facts; "none" leaves them to the rules
+    facts_model: str = "none"  # finds facts; "none" leaves them to the reader
     facts_price: Price = None  # of a million tokens of prompts and of answers, such as "0.25/2"; shows costs in money
     summary_price: Price = None
     llm_daily_tokens: int | None = Field(None, ge=1)  # that chat models may take and give in a day (UTC), of all users

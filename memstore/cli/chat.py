@@ -55,7 +55,7 @@ HELP = """\
 /why            what the last answer was made from, and what was left out
 /recall QUERY   what was said about something
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
-Facts by rules are found after each answer. If a model is set for facts, it is asked after 20 seconds of silence, after
+Facts are found after each answer. If a model is set for facts, it is asked after 20 seconds of silence, after
 six turns, and at the end."""
 _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a sentence
 

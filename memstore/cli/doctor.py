@@ -139,7 +139,9 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
     model = load_chat_model(name, settings)
     if model is None:
         is_unheard = what == "facts model" and settings.fact_instructions
-        return "none: rules" + (", which cannot follow fact_instructions: those are for a model" if is_unheard else "")
+        return "none: the reader" + (
+            ", which cannot follow fact_instructions: those are for a model" if is_unheard else ""
+        )
     echo_hint(f"asking {name}; a model that must be loaded first may take minutes")
     prompt = [{"role": "user", "content": 'Answer with the JSON object {"ok": true} alone.'}]
     # Room for thoughts, without which some models do not answer.

@@ -83,7 +83,7 @@ class Runtime:
 
     @cached_property
     def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
-        """The chat models for summaries and for facts; None where rules are used."""
+        """The chat models for summaries and for facts; None where none is asked."""
         settings = self.settings
         return load_chat_model(settings.summary_model, settings), load_chat_model(settings.facts_model, settings)
 

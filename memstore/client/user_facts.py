@@ -196,7 +196,7 @@ class AsyncUserFacts:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
-        Without `attribute` and `value` they are read from the text where the rules find them, and so is the type;
+        Without `attribute` and `value` what protects somebody is read from the text, and so is the type;
         without one it is a `statement`. Facts with an older value of the same attribute are superseded; contradictions
         are logged. A fact with the same words is edited to be this one, and is active again.
 
@@ -235,7 +235,7 @@ class AsyncUserFacts:
         return await manual_edits.add_fact(self._database, await self._runtime.load_dependencies(), self.name, new)
 
     async def _read_type(self, new: NewFact) -> str:
-        """Return the type of the stored fact with these words; else as the rules read it."""
+        """Return the type of the stored fact with these words; else as the reader reads it."""
         from memstore.derive.facts.guidelines import Guidelines
         from memstore.derive.facts.manual_edits import read_type
 
@@ -244,7 +244,7 @@ class AsyncUserFacts:
             levels = await messages.fact_settings(tx)
         settings = self._runtime.settings
         guidelines = Guidelines.of((settings.fact_instructions, settings.fact_types), levels[0][:2])
-        return read_type(new, guidelines) if stored is None else stored.type
+        return await to_thread(read_type, new, guidelines) if stored is None else stored.type
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.

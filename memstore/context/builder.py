@@ -105,7 +105,7 @@ def _add_profile(
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
-    # Here, since the rules compile for half a second.
+    # Here, since they load the reader.
     from memstore.context.profile import compose_profile  # noqa: PLC0415
 
     request = resolved.request

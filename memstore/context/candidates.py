@@ -147,7 +147,7 @@ async def _recall(
     left_out = list(_ranked_lower(ranked, resolved, history))
 
     # What holds no longer is marked, ranks lower or is left out.
-    changes = await find_changes(tx, ranked.facts, facts, texts, said_facts, as_of)
+    changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)
     if visibility.is_active:
         changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
     holding = {one.message_id for one in said_facts if one.holds}

@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.context.items import ProfileSource, is_by_rules
+from memstore.context.items import ProfileSource, is_by_reader
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
-from memstore.search.outdated import FORMER
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Read, Transaction
@@ -142,12 +141,12 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
 def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
-    Former jobs and homes are not among them, nor a name, since facts name their subject.
+    A name is not among them, since facts name their subject.
     """
     once: dict[object, StandingFact] = {}
     for one in known:
         kind = (one.attribute or "").split("/")[0]
-        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
+        if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
     return [
         Hit(
@@ -229,10 +228,12 @@ async def read_profile_source(
     if visibility is not None and visibility.is_active:
         seen = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
         known = [fact for fact in known if fact.id in seen]
-    counts = Counter(fact.subject for fact in known)
+    counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
     if subject is None:
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
-    about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
+    owner = f"{subject}'s ".casefold()
+    about = [fact for fact in known if f"{fact.subject}'s ".casefold().startswith(owner)]
+    about = [fact for fact in about if fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
-    read = await messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_rules(fact)}))
+    read = await messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_reader(fact)}))
     return ProfileSource(subject, about, read, tuple(counts), as_of)

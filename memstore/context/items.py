@@ -133,7 +133,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """A subject's facts, the messages of those by rules, and every subject that there are facts about."""
+    """A subject's facts, the messages of those that the reader found, and every subject that there are facts about."""
 
     subject: str
     facts: Sequence[Fact]
@@ -142,9 +142,9 @@ class ProfileSource:
     as_of: datetime | None
 
 
-def is_by_rules(fact: Fact) -> bool:
+def is_by_reader(fact: Fact) -> bool:
     """Whether a fact was taken from a message without a chat model."""
-    return fact.recipe.startswith(("reader/", "rules/")) and bool(fact.spans)
+    return fact.recipe.startswith("reader/") and bool(fact.spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """A profile: who somebody is, what holds, what is planned, how to answer them, within a budget. No model, no clock.
 
-Facts in sentences come by their types. Rules sometimes misread a sentence, so their preferences count
-where the speaker's own words say just that, and their quotations where they stand alone: of those the ones that say
-most of what comes up again and again.
+Facts in sentences come by their types, and quotations where they stand alone: of those the ones that say most of what
+comes up again and again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memstore.context.items import ProfileSource, is_by_rules
+from memstore.context.items import ProfileSource
 from memstore.context.layout import content_hash
 from memstore.derive.facts.normalization import content_words
 from memstore.formats.parts import clean_name, list_line
@@ -34,7 +33,6 @@ from memstore.models import (
     latest_first,
 )
 from memstore.providers import TokenCounter
-from memstore.search.outdated import FORMER
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
@@ -107,20 +105,11 @@ _LASTING = re.compile(
     r"tengo|vivo|trabajo)\b",
     re.IGNORECASE,
 )
-_DETERMINERS = re.compile(r"\b(?:the|this|that|these|those|his|her|their|your|its|all|such|them)\b", re.IGNORECASE)
-_OWN = re.compile(
-    r"\bI(?:['’]m)?\s+(?:\w+['’]?\w*\s+){0,3}?"
-    r"(?:lov\w+|lik\w+|enjoy\w*|ador\w+|prefer\w*|hat\w+|dislik\w+|stand|into|(?:fan|fond) of|keen on)\b",
-    re.IGNORECASE,
-)
-_GOES_ON = re.compile(r"\w*\s+(?:with|of|for|from|that|who|which)\b", re.IGNORECASE)
-_TORN = re.compile(r"\b(?:being|be|to)\s+$", re.IGNORECASE)  # "around friends" of "I love being around friends"
 _ADDRESS = re.compile(r"\b\w+(?=[,!])|(?<=, )\w+")
 # A statement begins and ends with its sentence, or where ", and" joins two: "My son is five, and I work at night."
 _BEGINS = re.compile(r"(?:^|[.!?…:\n\"]|, (?:and|but)) *$")
 _ENDS = re.compile(r"[.!…]\s*$")
 _JOINS = re.compile(r", (?:and|but)\b")
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,10 +256,10 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
             elif is_fresh or not may_be_over:
                 said = replace(said, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
                 (spoken if len(said.words) >= TELLING else brief).append(said)
-        elif text := _sentence(fact, read):
+        else:
             section = _section_of(fact)
             if section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
-                typed.append(_candidate(section, fact, text, (text == fact.text, *_rank(fact))))
+                typed.append(_candidate(section, fact, fact.text, _rank(fact)))
     quoted = [one for some in (spoken, brief) for one in _order_by_topic(some, frequencies, len(about))]
     return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *quoted], unclear
 
@@ -286,7 +275,7 @@ def _words(fact: Fact) -> tuple[str, ...]:
 
 
 def _candidate(section: str, fact: Fact, text: str, rank: tuple[object, ...]) -> _Candidate:
-    key = (fact.attribute, (fact.value or "").casefold()) if fact.attribute else None
+    key = (fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
     words = frozenset(content_words(text) if text.startswith('"') else _words(fact))
     return _Candidate(section, fact, text, words, key, rank, tuple(fact.sources))
 
@@ -297,7 +286,7 @@ def _section_of(fact: Fact) -> str:
 
 def _rank(fact: Fact) -> tuple[object, ...]:
     attribute = (fact.attribute or "").split("/")[0]
-    place = 0 if attribute in (ALLERGY, NAME) else 3 if attribute == FORMER else 1 if fact.type == "constraint" else 2
+    place = 0 if attribute in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
     return fact.importance != ALWAYS, place, -round(fact.confidence, 2), -fact.occurred_at.timestamp(), fact.id
 
 
@@ -333,36 +322,6 @@ def _stands_alone(words: str, names: Collection[str]) -> bool:
         and len(words.split()) <= LONGEST_QUOTATION
         and len(set(content_words(words))) >= SHORTEST_QUOTATION
     )
-
-
-def _sentence(fact: Fact, read: Mapping[UUID, Message]) -> str | None:
-    """Return how a fact stands in a profile; None where the rules may have misread it.
-
-    A preference is of the speaker's own words, and not of one thing that both look at; a named speaker tells no name
-    of theirs; a value that goes on after what the rules took is quoted with its whole sentence.
-    """
-    if not is_by_rules(fact) or fact.importance == ALWAYS or fact.attribute is None:
-        return fact.text
-    attribute, message = (fact.attribute or "").split("/")[0], read.get(fact.spans[0].message_id)
-    if (attribute == FORMER and not fact.value) or (attribute == NAME and fact.text.split("'")[0] != "The user"):
-        return None
-    span = fact.spans[0]
-    if message is None or span.start is None or span.stop is None or fact.language != "en":
-        return fact.text
-    text = message.text or ""
-    sentence = next((one for one in _SENTENCE.finditer(text) if one.start() <= span.start < one.end()), None)
-    if sentence is None:
-        return fact.text
-    said = sentence[0].strip()
-    value = (fact.attribute or "").partition("/")[2] or (fact.value or "").casefold()
-    place = said.casefold().rfind(value)
-    if fact.type == "preference":
-        own = _OWN.search(said)
-        if place < 0 or own is None or own.end() > place or _DETERMINERS.search(said[own.end() : place + len(value)]):
-            return None
-        if _TORN.search(said[own.end() : place]):
-            return None
-    return f'"{said}"' if place >= 0 and _GOES_ON.match(said[place + len(value) :]) else fact.text
 
 
 def _order_by_topic(spoken: Sequence[_Candidate], frequencies: Counter[str], count: int) -> list[_Candidate]:

@@ -27,7 +27,7 @@ logger = logging.getLogger("memstore")
 
 
 class Producer(Protocol):
-    """How a deriver makes its rows: by rules, or by asking a chat model."""
+    """How a deriver makes its rows: alone, or by asking a chat model."""
 
     @property
     def batch_size(self) -> int:

@@ -152,7 +152,7 @@ async def derive(
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
         for call in calls:
             await call()
-    else:  # at once: rules read while vectors are computed and rows are written
+    else:  # at once: messages are read while vectors are computed and rows are written
         await run_all(calls, run.stop_requested.set)
     async with database.admin_transaction() as tx:
         stale = await chunks.users_of_other_tokenizer(tx, only.user)

@@ -331,7 +331,7 @@ MOST_TYPES, LONGEST_INSTRUCTIONS = 20, 2000
 
 
 class OwnFactType(BaseModel):
-    """A fact type of one's own: its description for a chat model, and the words by which rules know it."""
+    """A fact type of one's own: its description for a chat model, and the words by which a note has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,7 +1,6 @@
 """The time that a question asks about: "in May 2023", "nach 2024", "between 2021 and 2023", "2024年之后". Pure.
 
 Only what needs no clock: "last week" is another one every week, and a store gives the same answer to the same question.
-Names of months are the Unicode CLDR's, by Babel.
 """
 
 from __future__ import annotations
@@ -14,10 +13,12 @@ from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from babel import Locale
 from numpy.typing import NDArray
 
-_LANGUAGES = ("en", "de", "fr", "es")
+from memstore.months import months, short_months
+
+_NAMES = months()
+_MONTHS = _NAMES | short_months()
 # Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
 _AMBIGUOUS = ("may", "march", "mars", "august")
 _TIME_WORDS = (
@@ -266,30 +267,24 @@ def named_dates(text: str) -> list[NamedDate]:
 
 
 def _dates(text: str) -> Iterator[_Said]:
-    months, folded = _months("abbreviated", "wide"), text.casefold()
-    if not any(map(str.isdecimal, text)) and not any(name in folded for name in months):
+    folded = text.casefold()
+    if not any(map(str.isdecimal, text)) and not any(name in folded for name in _MONTHS):
         return  # most questions: a tenth of a millisecond is much of what recall takes
     for match in _pattern().finditer(text):
         said = match.groupdict()
         year, month, day = (next((said[f"{one}{n}"] for n in range(4) if said.get(f"{one}{n}")), None) for one in "ymd")
         name = (said["name"] or "").casefold()
-        if name and not (year or day) and (name not in _months("wide") or (name in _AMBIGUOUS and not said["time"])):
+        if name and not (year or day) and (name not in _NAMES or (name in _AMBIGUOUS and not said["time"])):
             continue
-        number = months.get(name, int(month) if month else None)
+        number = _MONTHS.get(name, int(month) if month else None)
         if number is None or 1 <= number <= 12:
             start = match.end("time") if said["time"] else match.start()
             yield _Said(NamedDate(int(year) if year else None, number, int(day) if day else None), start, match.end())
 
 
 @cache
-def _months(*widths: str) -> dict[str, int]:
-    names = (Locale(language).months["format"][width].items() for language in _LANGUAGES for width in widths)
-    return {name.casefold().rstrip("."): number for some in names for number, name in some}
-
-
-@cache
 def _pattern() -> re.Pattern[str]:
-    names = "|".join(sorted(map(re.escape, _months("abbreviated", "wide")), key=len, reverse=True))
+    names = "|".join(sorted(_MONTHS, key=len, reverse=True))
     year, day = r"(?P<y{0}>(?:19|20)\d\d)", r"(?P<d{0}>[0-3]?\d)"
     forms = [
         rf"\b{day.format(0)}\.\s?(?P<m0>[01]?\d)\.\s?{year.format(0)}\b",

@@ -13,13 +13,14 @@ from types import MappingProxyType
 from uuid import UUID
 
 from memstore.models import FactStep, Hit, Role, SaidFact, Tier
+from memstore.months import months
 from memstore.text import format_day
 
 TOLD = 2  # of the facts that hold in place of what a message says, the latest
-FORMER = "former"  # attributes of what has ended begin with it: "former/residence"
 LONG = 5  # letters of a word that may have another ending
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
+_CALENDAR = re.compile(rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|{'|'.join(months())}", re.IGNORECASE)
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -112,15 +113,15 @@ class Changes:
 
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
-    """Return the values of these facts that ended: another one took their place, or the facts say that they ended."""
+    """Return the values of these facts that ended: another one took their place."""
     by_id = {one.fact_id: one for one in steps}
     ended = []
     for fact in (by_id[id] for id in first if id in by_id):
         now = _last(fact, by_id)
-        if now is None or now.is_taken_back or (now is fact and not _is_former(fact)) or _root(fact) != _root(now):
+        if now is None or now.is_taken_back or now is fact or _root(fact) != _root(now):
             continue
-        value = _words(_value(fact))
-        new = [] if _is_former(now) else _words(_value(now) or now.text)
+        value = _words(_value(fact)) or _told_names(fact.text)
+        new = _words(_value(now) or now.text)
         if fresh := set(value).difference(_words(fact.subject), new):
             names = sorted(fresh & _names(fact.text))
             least = (len(names) + 1) // 2 if names else len(value)
@@ -136,19 +137,18 @@ def _words(text: str) -> list[str]:
 
 def _names(text: str) -> set[str]:
     """Return the words with a capital within a text, in small letters."""
-    return {word.casefold() for word in _WORD.findall(text)[1:] if word != word.lower()}
+    return {word.casefold() for word in _WORD.findall(text)[1:] if len(word) > 1 and word != word.lower()}
+
+
+def _told_names(text: str) -> list[str]:
+    """Return the names that a fact in plain words tells; a quotation may begin with any word, and have any case."""
+    return [] if '"' in text else sorted(name for name in _names(text) if not _CALENDAR.fullmatch(name))
 
 
 def _pattern(word: str) -> re.Pattern[str]:
     """Return what finds a word, a long one with another ending too."""
     stem = rf"{re.escape(word[:-2])}\w{{1,4}}" if len(word) > LONG and word.isalpha() else rf"{re.escape(word)}s?"
     return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
-
-
-def end_step(fact: Hit, subject: str, attribute: str | None, value: str | None) -> FactStep | None:
-    """Return a fact that says that something ended as its own last step; None for others."""
-    step = FactStep(fact.id, None, subject, attribute, value, fact.text, fact.occurred_at, is_taken_back=False)
-    return step if _is_former(step) else None
 
 
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
@@ -238,9 +238,5 @@ def _value(fact: FactStep) -> str:
     return (fact.attribute or "").rpartition("/")[2] if value in ("yes", "no") else value
 
 
-def _is_former(fact: FactStep) -> bool:
-    return (fact.attribute or "").startswith(f"{FORMER}/")
-
-
 def _root(fact: FactStep) -> str:
-    return (fact.attribute or "").removeprefix(f"{FORMER}/").partition("/")[0]
+    return (fact.attribute or "").partition("/")[0]

@@ -149,8 +149,8 @@ def test_what_is_wrong_is_found(url: str) -> None:
     harms = {
         "delete from item_text where tier = 'messages' and seq = 3": "messages under the watermark have no chunk",
         "delete from item_vectors where item_id in (select id from messages where seq = 5)": "chunks have no vector",
-        "delete from fact_sources where message_id in (select id from messages where seq = 1)": "facts have no source",
-        "delete from facts where text like '% nurse%'": "chunks are of nothing",
+        "delete from fact_sources where message_id in (select id from messages where seq > 10)": "facts have no source",
+        "delete from facts where text like '%Street 0,%'": "chunks are of nothing",
         "update users set chunks = chunks + 1": "the user's chunks are counted wrongly",
         "update derivations set done_seq = 1 where deriver = 'summaries'": "summaries are of no messages",
         "update conversations set last_seq = last_seq + 1": "watermarks do not know of the last message",

@@ -343,7 +343,7 @@ def test_what_is_quick_imports_nothing_heavy(stored: str) -> None:
     facts = imported("facts", "--user", "alice", "-d", stored)
     assert "psycopg" in facts
     # The rules compile for half a second.
-    assert not facts & {"torch", "onnxruntime", "transformers", "alembic", "memstore.derive.rules.engine"}
+    assert not facts & {"torch", "onnxruntime", "transformers", "alembic", "memstore.derive.reader.model"}
 
 
 def test_a_reader_that_leaves_is_no_error() -> None:

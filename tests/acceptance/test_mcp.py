@@ -271,7 +271,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [  # in this order; what the answ
     ("add_memory", {"text": "The user lives in Berlin.", "type": None, "confidence": "0.8"}, '"confidence": 0.8'),
     ("add_memory", {"text": "The user lives in Paris.", "valid_from": "2026", "sources": "null"}, "lives in Berlin"),
     ("add_memory", {"text": "The user will give a talk.", "subject": None, "valid_to": "2031-05"}, '"2031-05-01T00:'),
-    ("add_memory", {"text": "Rex barks at night.", "subject": "Rex", "sources": None}, '"type": "statement"'),
+    ("add_memory", {"text": "Rex barks at night.", "subject": "Rex", "sources": None}, '"subject": "Rex"'),
     ("add_memory", {"text": "The user is allergic to soy.", "sources": [], "valid_to": ""}, '"type": "constraint"'),
     ("remember_messages", {"conversation": 7, "messages": {"role": "user", "content": PEANUTS}}, "message:7#1"),
     (

@@ -123,7 +123,7 @@ LASTING = """
 """  # of March to June, in whatever state; the issue that asked for it counts 32
 ENDED = {  # what is ended, and by what
     "Lena ist Produktmanagerin.": "Head of Product",
-    "Lena arbeitet bei Brandt Logistik in Leipzig.": "gekündigt",
+    "Lena arbeitet bei Brandt Logistik in Leipzig.": "Kelvin Robotics",
     "Lena wohnt mit ihrem Mann Jonas und ihrer Tochter Mia in der Südvorstadt in Leipzig.": "in Hamburg-Altona.",
     "Lena hat am 14. April 2026 um 9 Uhr einen Zahnarzttermin und kann dann keine Meetings machen.": "28. April",
     "Lena has taken Sertralin 50 mg since January 2026.": "100 mg",

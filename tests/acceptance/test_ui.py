@@ -100,7 +100,8 @@ async def test_relations_and_lives_lead_to_facts(store: AsyncMemoryStore) -> Non
     for year, place in ((2019, "Dublin"), (2022, "Cork"), (2025, "Porto")):
         said = {"role": "user", "content": f"I live in {place}.", "occurred_at": datetime(year, 3, 1, tzinfo=UTC)}
         await alice.conversation("lives").add_many([said])
-    await alice.conversation("lives").add("user", "My partner is called Tom.")
+    tom = {"attribute": "partner", "value": "Tom"}
+    await alice.add_fact("The user's partner is called Tom.", type="relationship", **tom)
     await store.derive()
     facts = await alice.facts(state="all")
     async with looking(store) as client:

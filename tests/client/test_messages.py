@@ -328,7 +328,7 @@ async def test_lists_of_facts_begin_with_what_matters_and_so_do_their_pages(stor
     for type in reversed(TYPES):
         for number in range(3):
             importance = importances[number] if type in ("plan", "deadline") else "normal"
-            await alice.add_fact(f"The user has note {number} of {type}.", type=type, importance=importance)
+            await alice.add_fact(f"The user keeps note {number} of {type}.", type=type, importance=importance)
     with psycopg.connect(store.url, autocommit=True) as database:  # two of each type at the same time
         database.execute(
             "UPDATE facts SET occurred_at = CASE WHEN text LIKE '%%note 1%%' THEN %s ELSE %s END", [BEGAN, THEN]

@@ -132,17 +132,17 @@ async def after(store: AsyncMemoryStore, *answered: dict[str, object]) -> dict[s
     return {fact.text: fact.state for fact in await trip.user.facts(state="all")}
 
 
-async def test_a_models_values_supersede_as_the_rules_do_whatever_it_calls_them(store: AsyncMemoryStore) -> None:
-    leeds = found("The user lives in Leeds.", attribute="home city", value="Leeds")
-    porto = found("The user moved to Porto.", attribute="city", value="Porto")
+async def test_a_models_values_supersede_each_other_and_end_by_what_the_reader_reads(store: AsyncMemoryStore) -> None:
+    leeds = found("The user lives in Leeds.", attribute="residence", value="Leeds")
+    porto = found("The user lives in Porto.", attribute="residence", value="Porto")
     assert await after(store, leeds, porto) == {leeds["text"]: "superseded", porto["text"]: "active"}
     alice = store.user("alice")
     [fact] = await alice.facts()
     assert (fact.attribute, fact.value) == ("residence", "porto")
     use(store)
-    await talk(alice.conversation("rules"), [], [], [], ["I live in Rome."])
+    await talk(alice.conversation("reader"), [], [], [], ["I live in Rome now."])
     await store.derive()
-    assert [one.value for one in await alice.facts()] == ["rome"], "and what the rules read meets what the model found"
+    assert [one.text for one in await alice.facts()] == ["The user lives in Rome now."], "it meets what the model found"
     [history] = [await alice.fact_history(one) for one in await alice.facts(state="all") if one.value == "leeds"]
     await alice.undo(history[-1])
     assert leeds["text"] in {one.text for one in await alice.facts()}
@@ -231,7 +231,9 @@ async def test_an_answer_of_no_use_is_kept_and_asked_for_again(store: AsyncMemor
     use(store, facts=ScriptedChatModel([WRONG, tea]))
     report = await store.derive()
     assert (report.invalid_responses, report.facts, report.failed, report.waiting) == (1, 1, (), ())
-    assert [fact.text for fact in await trip.user.facts()] == ["The user drinks green tea."], "no rules stand in"
+    assert [fact.text for fact in await trip.user.facts()] == ["The user drinks green tea."], (
+        "the reader does not stand in"
+    )
     [response] = await trip.user.invalid_responses()
     assert (response.deriver, response.conversation_id, response.from_seq, response.to_seq) == ("facts", trip.id, 1, 1)
     assert (response.payload, response.attempts, response.recipe.partition("/")[0]) == (WRONG, 1, "llm-facts")
@@ -274,21 +276,25 @@ async def test_what_is_not_believed_is_kept_with_its_reason(store: AsyncMemorySt
     assert (await store.derive(redo="facts")).redone == 0, "asked again, it says the same"
 
 
-async def test_rules_and_a_model_do_not_say_one_thing_twice(store: AsyncMemoryStore) -> None:
+async def test_the_reader_and_a_model_do_not_say_one_thing_twice(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("c")
+    said = "The user lives in Leeds."
     await talk(trip, ["I live in Leeds."])
     await store.derive()
-    leeds = found("The user's home is in Leeds.", (1, "I live in Leeds"), attribute="residence", value="Leeds")
+    leeds = found(said, (1, "I live in Leeds"), type="identity", attribute="residence", value="Leeds")
     use(store, facts=ScriptedChatModel([facts(leeds)]))
     await talk(trip, [], ["And so on: I live in Leeds."])
     await store.derive()
-    assert [fact.text for fact in await trip.user.facts()] == [leeds["text"]], "the model's says no less"
+    [fact] = await trip.user.facts(state="all")
+    assert (fact.text, fact.value, len(fact.sources)) == (said, "leeds", 2), "the model's says no less"
     use(store)
-    await talk(trip, [], [], ["Yes, I live in Leeds."])
+    await talk(trip.user.conversation("d"), [], [], ["I live in Leeds."])
     await store.derive()
-    assert [fact.text for fact in await trip.user.facts()] == [leeds["text"]]
+    [fact] = await trip.user.facts(state="all")
+    assert (fact.text, len(fact.sources)) == (said, 3)
     await store.derive(redo="facts")
-    assert [fact.text for fact in await trip.user.facts()] == ["The user lives in Leeds."]
+    [fact] = await trip.user.facts(state="all")
+    assert (fact.text, fact.value) == (said, None)
 
 
 async def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: AsyncMemoryStore, url: str) -> None:

@@ -14,9 +14,11 @@ from tests.helpers.fakes import WordCounter
 
 DAY = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = (
-    "My name is Alice. I'm allergic to peanuts. I live in Porto.",
+    "I live in Porto.",
+    "My name is Alice.",
+    "I'm allergic to peanuts.",
     "I love watercolours. Please answer in short sentences.",
-    "Ich wohne in Porto.",
+    "I live in Porto.",
     "I've been teaching chemistry at a school in Gaia for nine years.",
     "For nine years I've been teaching chemistry at a school in Gaia.",
     "It was so good! I love the colours of your picture.",
@@ -67,7 +69,7 @@ async def test_a_profile_says_each_thing_once_with_its_sources(store: AsyncMemor
     stored = {message.id for message in await alice.messages([id for line in profile.lines for id in line.sources])}
     assert all(line.sources and stored.issuperset(line.sources) for line in profile.lines)
     porto = next(line for line in profile.lines if "Porto" in line.text)
-    assert len(porto.sources) == 2, "twins of two languages are one line"
+    assert len(porto.sources) == 2, "what was said twice is one line"
     again = await alice.profile(400)
     assert (again.text, again.receipt.content_hash) == (profile.text, profile.receipt.content_hash)
 
@@ -104,7 +106,7 @@ async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: As
     assert profile.as_dict()["lines"][0]["sources"]
 
 
-async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_say_why_not(
+async def test_a_short_quotation_is_in_where_there_is_room_and_others_say_why_not(
     store: AsyncMemoryStore,
 ) -> None:
     said = (
@@ -120,17 +122,16 @@ async def test_a_short_or_joined_quotation_is_in_where_there_is_room_and_others_
     alice = await known(store, *said)
     profile = await alice.profile(300)
     assert [line.text for line in profile.lines] == [
-        "The user has a daughter Ida.",
+        f'"{said[0]}"',
         f'"{said[2]}"',
         f'"{said[1]}"',
     ]
     out = {one.preview.split()[0]: str(one.reason) for one in profile.receipt.left_out}
-    assert out.pop('"My') == "duplicate"
     assert out == dict.fromkeys(('"@writer', '"I', '"If'), "says nothing alone")
 
 
 async def test_a_profile_has_what_holds_of_its_subject_alone(store: AsyncMemoryStore) -> None:
-    alice = await known(store, "I live in Leeds.", "I live in Porto.", "My sister Clara works as a nurse.")
+    alice = await known(store, "I live in Leeds.", "I live in Porto now.", "My sister Clara works as a nurse.")
     await alice.add_fact("Clara keeps bees.", type="preference", subject="Clara")
     await alice.add_fact("The user kept 7 hens.", type="identity", valid_to=DAY)
     await alice.add_fact("The user plans a talk in Rome.", type="plan", quarantined=True)

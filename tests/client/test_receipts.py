@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -138,9 +139,10 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     alice = store.user("alice")
     scope = alice.conversation("c")
     await scope.add("user", "Good morning.")
-    await alice.add_fact("Alice lives in Leeds.", type="identity", subject="Alice")
+    lives: dict[str, Any] = {"type": "identity", "subject": "Alice", "attribute": "residence"}
+    await alice.add_fact("Alice lives in Leeds.", value="leeds", **lives)
     moment = (await alice.add_fact("Alice sings alto.", type="preference", subject="Alice")).recorded_at
-    porto = await alice.add_fact("Alice lives in Porto.", type="identity", subject="Alice")
+    porto = await alice.add_fact("Alice lives in Porto.", value="porto", **lives)
     sings = await alice.retract_fact((await alice.facts(type="preference"))[0])
     context = await scope.context("Where does Alice live, and what does she sing?", budget=500)
     held = {one.preview: one for one in context.receipt.left_out if one.reason == Reason.SUPERSEDED}

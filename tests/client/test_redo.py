@@ -1,6 +1,7 @@
 """What is made anew: facts that come out again keep their past, and chunks that lack vectors get them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,8 +12,8 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import reader_extractor
 from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader.notes import Note
-from memstore.derive.rules.utterances import Utterance
 from memstore.models import Fact
 from tests.helpers.user_rows import rows
 
@@ -41,15 +42,15 @@ async def test_what_was_known_before_a_redo_is_still_seen_after_it(
 ) -> None:
     alice = store.user("alice")
     moments, seen = [], []
-    for text in ("I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.", "I live in Leeds."):
+    for text in ("I live in Leeds.", "I live in Porto now.", "I'm allergic to peanuts.", "I live in Leeds."):
         await talk(alice, text, place=text)
         await talk(alice, "I live in Rome.", text, place="c")
         await store.derive()
         moments.append(datetime.now(UTC))
         seen.append(await known(alice))
-    monkeypatch.setattr(RECIPE, "rules/test")
+    monkeypatch.setattr(RECIPE, "reader/test")
     assert (await store.derive(redo="facts")).redone == 4
-    assert {fact.recipe for fact in await alice.facts(state="all")} == {"rules/test"}
+    assert {fact.recipe for fact in await alice.facts(state="all")} == {"reader/test"}
     for moment, then in zip(moments, seen, strict=True):
         assert await known(alice, as_of=moment) == then
     again = await alice.facts(state="all")
@@ -60,25 +61,28 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = store.user("alice")
-    await talk(alice, "I live in Leeds.", "I live in Porto.", "I'm allergic to peanuts.")
+    await talk(alice, "I live in Leeds.", "I live in Porto now.", "I'm allergic to peanuts.")
     await store.derive()
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
+    assert (leeds.state, porto.state) == ("superseded", "active")
     extract = reader_extractor.extract
 
     def other(said: Utterance, notes: Sequence[Note], before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         if "Porto" in said.text:
             return []
-        walnuts = Utterance(said.text.replace("peanuts", "walnuts"), said.role, said.speaker, said.occurred_at)
-        return extract(walnuts, notes, before)
+        walnuts = replace(said, text=said.text.replace("peanuts", "walnuts"))
+        in_words = [replace(one, sentence=(one.sentence or "").replace("peanuts", "walnuts")) for one in notes]
+        return extract(walnuts, in_words, before)
 
     monkeypatch.setattr(reader_extractor, "extract", other)
-    monkeypatch.setattr(RECIPE, "rules/test")
+    monkeypatch.setattr(RECIPE, "reader/test")
     moment = datetime.now(UTC)
     report = await store.derive(redo="facts")
     assert (report.redone, report.facts) == (1, 1)
-    now = {fact.value if fact.value == "leeds" else fact.text: fact for fact in await alice.facts(state="all")}
-    assert set(now) == {"leeds", "The user is allergic to walnuts."}
-    assert (now["leeds"].id, now["leeds"].state, now["leeds"].recorded_at) == (leeds.id, "active", leeds.recorded_at)
+    now = {fact.text: fact for fact in await alice.facts(state="all")}
+    assert set(now) == {"The user lives in Leeds.", "The user is allergic to walnuts."}
+    kept = now["The user lives in Leeds."]
+    assert (kept.id, kept.state, kept.recorded_at) == (leeds.id, "active", leeds.recorded_at)
     assert now["The user is allergic to walnuts."].recorded_at > moment
     stats = await store.stats()
     assert (stats["chunks"], stats["vectors"]) == (3 + 2 + stats["summaries"],) * 2

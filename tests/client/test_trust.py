@@ -15,7 +15,8 @@ from tests.helpers.fakes import ScriptedChatModel
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 BELIEVING = {"embedder": "hashing:256", "fact_roles": "user,assistant,tool"}
-LEEDS, PORTO = "I live in Leeds.", "I live in Porto."
+LEEDS, PORTO = "I live in Leeds.", "I live in Porto now."
+PEANUTS, NO_PEANUTS = "I'm allergic to peanuts.", "I'm not allergic to peanuts."
 
 
 async def say(alice: AsyncUserScope, text: str, day: int, role: str = "user", place: str = "c", **more: Any) -> None:
@@ -44,27 +45,29 @@ async def test_what_tools_and_untrusted_messages_say_waits_and_changes_nothing(u
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
         await say(alice, LEEDS, 1)
-        await say(alice, "I'm allergic to peanuts.", 1)
+        await say(alice, PEANUTS, 1)
         await store.derive()
         before, moment = await seen(alice), (await alice.facts())[0].recorded_at + timedelta(microseconds=1)
         for day, text in enumerate((PORTO, LEEDS, "I'm no longer allergic to peanuts.", "I love casinos."), 2):
             await say(alice, text, day, role="tool", place="c" if day % 2 else "d")
-        await say(alice, "I live in Oslo.", 8, trust="untrusted")
-        await say(alice, "I live in Cork.", 8, trust="untrustd")
+        await say(alice, "I live in Oslo now.", 8, trust="untrusted")
+        await say(alice, "I live in Cork now.", 8, trust="untrustd")
         (tmp_path / "c.jsonl").write_text(
-            '{"conversation": "e", "role": "user", "name": "Alice", "content": "I live in Bern."}'
+            '{"conversation": "e", "role": "user", "name": "Alice", "content": "I live in Bern now."}'
         )
         await store.import_file(tmp_path / "c.jsonl", user="alice", untrusted=True)
         await store.derive()
         told = await seen(alice)
         assert told[3] == before[3], "neither ended, nor contradicted, nor said again"
         waiting = await alice.facts(state="quarantined")
-        assert {fact.value for fact in waiting} >= {"porto", "oslo", "cork", "bern"}
+        assert {f"Alice lives in {city} now." for city in ("Porto", "Oslo", "Cork", "Bern")} <= {
+            fact.text for fact in waiting
+        }
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         recalled = {hit.id for hit in await alice.recall("casinos Porto Rome", tiers=["facts"])}
         assert recalled.isdisjoint(fact.id for fact in waiting)
         assert (await store.stats(user="alice"))["facts"] == len(before[3])
-        await say(alice, "I live in Rome.", 9, role="assistant")
+        await say(alice, "I live in Rome now.", 9, role="assistant")
         assert (await store.derive()).quarantined == 0
         assert set((await states(alice, as_of=moment)).values()) == {"active"}, "then nothing waited yet"
 
@@ -83,11 +86,11 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         await alice.export(path)
         done = await alice.confirm_fact(porto)
         assert (done.state, done.sources) == ("active", porto.sources)
-        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
+        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto now.": "active"}
         assert [hit.id for hit in await alice.recall("Porto", tiers=["facts"])] == [porto.id]
         assert (await alice.confirm_fact(porto)).state == "active", "confirmed twice, once is done"
         await store.derive(redo="facts")
-        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
+        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto now.": "active"}
         confirmed = (await alice.fact_history(porto))[-1]
         back = await alice.undo(confirmed)
         assert await seen(alice) == before, "as if it had never been confirmed"
@@ -131,23 +134,25 @@ async def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str
 
 
 async def test_facts_of_a_source_that_is_doubted_later_are_quarantined_anew(url: str) -> None:
+    believed = {"Alice is allergic to peanuts.": "superseded", "Alice is not allergic to peanuts.": "active"}
+    doubted = {"Alice is allergic to peanuts.": "active", "Alice is not allergic to peanuts.": "quarantined"}
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         alice = store.user("alice")
-        await say(alice, LEEDS, 1)
-        await say(alice, PORTO, 3, role="assistant")
+        await say(alice, PEANUTS, 1)
+        await say(alice, NO_PEANUTS, 3, role="assistant", place="d")
         await store.derive()
-        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
+        assert await states(alice) == believed
     async with await AsyncMemoryStore.open(url, settings=BELIEVING | {"trusted_roles": "user"}) as store:
         alice = store.user("alice")
         assert (await store.derive(redo="facts")).quarantined == 1
-        assert await states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}
-        [porto] = await alice.facts(state="quarantined")
+        assert await states(alice) == doubted
+        [waiting] = await alice.facts(state="quarantined")
         assert (await store.derive(redo="facts")).redone == 0
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         await store.derive(redo="facts")
         alice = store.user("alice")
-        assert await states(alice) == {"Alice lives in Leeds.": "superseded", "Alice lives in Porto.": "active"}
-        assert (await history(alice, porto))[:2] == ["added", "confirmed"]
+        assert await states(alice) == believed
+        assert (await history(alice, waiting))[:2] == ["added", "confirmed"]
 
 
 async def test_a_model_cannot_be_talked_into_a_fact_by_what_is_pasted(store: AsyncMemoryStore) -> None:

@@ -206,7 +206,7 @@ def test_a_table_left_in_a_connection_is_not_taken_for_the_store_s(filled: str) 
         carol = store.user("carol")
         carol.conversation("c").add("user", "I live in Cork.")
         assert store.derive().failed == ()
-        assert [fact.value for fact in carol.facts()] == ["cork"]
+        assert [fact.text for fact in carol.facts()] == ["The user lives in Cork."]
         assert "Cork" in carol.recall("Cork", limit=1)[0].text
         with store._database._pool.connection() as connection:
             for table in TABLES:

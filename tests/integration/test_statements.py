@@ -440,7 +440,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         "id": some[0],
         "subject": "user",
         "type": "trait",
-        "attributes": ["residence"],
+        "attribute": "residence",
         "own": ["user"],
         "named": some[:2],
         "subjects": ["user's sister"],

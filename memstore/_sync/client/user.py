@@ -273,7 +273,7 @@ class UserScope(UserFacts):
     def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
 
-        No rules stand in for facts. `derive` with `redo` asks again, and removes those that are answered.
+        No reader stands in for facts. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
         with self._database.user_transaction(self.id) as tx:

@@ -196,7 +196,7 @@ class UserFacts:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
-        Without `attribute` and `value` they are read from the text where the rules find them, and so is the type;
+        Without `attribute` and `value` what protects somebody is read from the text, and so is the type;
         without one it is a `statement`. Facts with an older value of the same attribute are superseded; contradictions
         are logged. A fact with the same words is edited to be this one, and is active again.
 
@@ -235,7 +235,7 @@ class UserFacts:
         return manual_edits.add_fact(self._database, self._runtime.load_dependencies(), self.name, new)
 
     def _read_type(self, new: NewFact) -> str:
-        """Return the type of the stored fact with these words; else as the rules read it."""
+        """Return the type of the stored fact with these words; else as the reader reads it."""
         from memstore._sync.derive.facts.manual_edits import read_type
         from memstore.derive.facts.guidelines import Guidelines
 

@@ -17,9 +17,8 @@ from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import ProfileSource, is_by_rules
+from memstore.context.items import ProfileSource, is_by_reader
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
-from memstore.search.outdated import FORMER
 from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -143,12 +142,12 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
 def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
-    Former jobs and homes are not among them, nor a name, since facts name their subject.
+    A name is not among them, since facts name their subject.
     """
     once: dict[object, StandingFact] = {}
     for one in known:
         kind = (one.attribute or "").split("/")[0]
-        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
+        if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
     return [
         Hit(
@@ -230,10 +229,12 @@ def read_profile_source(
     if visibility is not None and visibility.is_active:
         seen = set(visibility.fact_ids(tx, [fact.id for fact in known]))
         known = [fact for fact in known if fact.id in seen]
-    counts = Counter(fact.subject for fact in known)
+    counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
     if subject is None:
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
-    about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
+    owner = f"{subject}'s ".casefold()
+    about = [fact for fact in known if f"{fact.subject}'s ".casefold().startswith(owner)]
+    about = [fact for fact in about if fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
-    read = messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_rules(fact)}))
+    read = messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_reader(fact)}))
     return ProfileSource(subject, about, read, tuple(counts), as_of)

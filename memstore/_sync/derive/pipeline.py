@@ -153,7 +153,7 @@ def derive(
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
         for call in calls:
             call()
-    else:  # at once: rules read while vectors are computed and rows are written
+    else:  # at once: messages are read while vectors are computed and rows are written
         run_all_threads(calls, run.stop_requested.set)
     with database.admin_transaction() as tx:
         stale = chunks.users_of_other_tokenizer(tx, only.user)

@@ -38,7 +38,7 @@ from memstore.providers import (
     embed_query,
     load_stored_embedder,
 )
-from memstore.search.outdated import Changes, asks_what_holds, end_step, mark_outdated
+from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
 from memstore.search.questions import without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturate
@@ -203,7 +203,7 @@ def recall(
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
             [some] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
             said += some
-        changes = find_changes(scope, found, hits, texts, said, filters.as_of) if marked else None
+        changes = find_changes(scope, found, texts, said, filters.as_of) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
         sources = chunks.load_sources(scope, [], sorted(changes.facts))
@@ -215,20 +215,16 @@ def recall(
 def find_changes(
     tx: Transaction,
     candidates: Iterable[RankedChunk],
-    hits: Iterable[Hit],
     texts: Mapping[UUID, ItemText],
     said: Sequence[SaidFact],
     as_of: datetime | None,
 ) -> Changes:
-    """Return the changes of facts that messages `said`, and of the candidates among facts, of which `hits` hold."""
-    items = ((hit, texts[hit.id]) for hit in hits if hit.tier == Tier.FACTS)
-    steps = [end_step(hit, item.subject, item.attribute, item.value) for hit, item in items]
-    former = [step for step in steps if step is not None]
+    """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold."""
     found = (one.chunk for one in candidates)
     gone = (one.item_id for one in found if one.tier == Tier.FACTS and one.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(one.fact_id for one in said if not one.holds)]))
     later = facts.successors(tx, first, as_of) if first else []
-    return Changes.of(said, [*first, *(one.fact_id for one in former)], [*later, *former])
+    return Changes.of(said, first, later)
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

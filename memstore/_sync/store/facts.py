@@ -173,7 +173,7 @@ def nearest(
 def known(
     tx: Transaction,
     new: FactColumns,
-    attributes: Sequence[str],
+    attribute: str | None,
     span: FactSpan | None,
     query: Vectors | None,
     model: UUID | None,
@@ -183,7 +183,7 @@ def known(
     alias: str = "",
     named: Sequence[UUID] = (),
 ) -> list[KnownFact]:
-    """Return what a new fact is judged by: itself, those that share these attributes with it, and the nearest ones.
+    """Return what a new fact is judged by: itself, those that share this attribute with it, and the nearest ones.
 
     And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
     another name of its subject.
@@ -192,7 +192,7 @@ def known(
     said, `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
-    values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": NEAREST}
+    values |= {"attribute": attribute, "query": query, "model_id": model, "limit": NEAREST}
     values["candidates"] = list(candidates)
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}

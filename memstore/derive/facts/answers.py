@@ -7,11 +7,13 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
 
-from memstore.derive.facts.entities import ATTRIBUTES
+from memstore.derive.facts import entities
+from memstore.derive.facts.slots import root_of
 from memstore.derive.llm import NotBlank
-from memstore.derive.rules.pack import slot_types
+from memstore.derive.reader.notes import ATTRIBUTES
 from memstore.models import FACT_TYPES, MODEL_TYPES
 
+KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
@@ -85,10 +87,10 @@ def _why_unusable(schema: type[BaseModel], fact: Any) -> str:
 
 
 def attribute_of(fact: AnsweredFact) -> str | None:
-    """Return the attribute of a fact, if the prompt or the rules have it, or the type is an own one."""
+    """Return the attribute of a fact, if the prompt or the reader has it, or the type is an own one."""
     name = tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
     is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
-    return name if is_own or name.partition("/")[0] in ATTRIBUTES | slot_types().keys() else None
+    return name if is_own or root_of(name) in KNOWN else None
 
 
 def tidy(text: str) -> str:

@@ -1,8 +1,8 @@
 """Which facts make which outdated, as the reader understands two statements.
 
 The result of a pair depends on its two statements, and on when and by whom they were said, alone: so the same facts
-hold in the end, whichever conversation is derived first. A fact that a person has set, or that protects somebody, is
-never ended by a reading.
+hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a reading, and
+one that a person has set only by what a person sets later.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from itertools import compress
 
 from memstore._compat import to_thread
 from memstore.derive.facts.drafts import ExtractedFact, Successor
-from memstore.derive.facts.entities import KIN, PARTNERS
+from memstore.derive.facts.entities import KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.reconcile import end_of
+from memstore.derive.facts.slots import SINGLE, slot_of_fact
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact
@@ -26,39 +27,59 @@ from memstore.store import facts
 from memstore.store.database import Transaction
 from memstore.text import word_set
 
+SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
+NEVER = 2.0  # for a home and a job
 EVENT = "event"  # the type of what happened, which nothing ends
-OUTDATED = 0.9  # probability from which a statement makes another outdated
-NEAR = 0.5  # least cosine of two statements that are read as a pair
+OUTDATED = 0.88  # probability from which a statement makes another outdated
+OF_ONE_VALUE = 0.5  # and where both tell the same attribute of one value, such as where somebody lives
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
     " eltern kinder großeltern geschwister vermieter vermieterin mieter nachbar nachbarin nachbarn freunde brüder"
     " schwestern söhne töchter mitbewohner mitbewohnerin"
 )
-_RELATIVES = KIN | PARTNERS | _OTHERS
+_AT_WORK = word_set("teacher boss manager colleague chef chefin kollege kollegin")  # which is a job, or whose they are
+_RELATIVES = (KIN | PARTNERS | _OTHERS) - _AT_WORK
 _WORD = re.compile(r"[^\W\d_]+")
+_OF_SOMEBODY = re.compile(
+    rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(_AT_WORK))})\b"
+)
+
+_NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
+    r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da)\b)([A-Z][\w-]+)"
+    r" (?:is|was|has|works?|lives?|moved|got|takes|eats|ist|war|hat|wohnt|arbeitet|lebt)\b"
+)
 
 
 async def with_outdated(
-    tx: Transaction, new: ExtractedFact, fact: FactColumns, known: Sequence[KnownFact], last_said: datetime
+    tx: Transaction,
+    new: ExtractedFact,
+    fact: FactColumns,
+    known: Sequence[KnownFact],
+    last_said: datetime,
+    *,
+    by_hand: bool = False,
 ) -> ExtractedFact:
     """Return a new fact with those that it makes outdated, and with the first that makes it outdated.
 
-    `fact` is the new one as it is stored, and `last_said` when somebody last said it.
+    `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
+    what a person has set before, too, and nothing that was said ends it.
     """
-    near = [one for one in known if (one.cosine or 0.0) >= NEAR and _may_be_pair(fact, one.fact)]
+    near = [one for one in known if one.cosine is not None and _may_be_pair(fact, one.fact)]
     said_at, own = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
     earlier, later = list[FactColumns](), list[FactColumns]()
     if new.may_change and new.said_by_subject:
-        mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own) and one.by_hand is None]
+        mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own)]
+        mine = [one for one in mine if by_hand or not _is_set(one)]
         earlier = [one.fact for one in mine if one.last_said < said_at and _may_be_ended(one.fact)]
-    if _may_be_ended(fact):
+    if _may_be_ended(fact) and fact.importance != ALWAYS and not by_hand:
         later = [one.fact for one in near if one.last_said > last_said]
     said = await facts.said_after(tx, fact.subject, [one.id for one in later], last_said) if later else {}
     later = [one for one in later if one.id in said]
     words = words_of(fact.text)
     pairs = [Pair(words_of(one.text), words) for one in earlier] + [Pair(words, words_of(one.text)) for one in later]
-    outdated = await to_thread(_are_outdated, pairs) if pairs else []
+    least = [_least(fact, one) for one in (*earlier, *later)]
+    outdated = await to_thread(_are_outdated, pairs, least) if pairs else []
     ends = compress([one.id for one in earlier], outdated)
     successors = (
         Successor(end_of(fact, one.valid_from or said[one.id], said[one.id]), one.id)
@@ -70,20 +91,36 @@ async def with_outdated(
 def _may_be_pair(fact: FactColumns, other: FactColumns) -> bool:
     """Whether two facts are read as a pair: those that both fill slots are decided by these."""
     holds_or_did = other.state in ("active", "superseded")
-    return (
-        holds_or_did and (fact.attribute is None or other.attribute is None) and _relatives(fact) == _relatives(other)
-    )
+    have_slots = slot_of_fact(fact) is not None and slot_of_fact(other) is not None
+    return holds_or_did and not have_slots and _others(fact) == _others(other)
 
 
-def _relatives(fact: FactColumns) -> frozenset[str]:
-    """Return the relatives in a fact: a sister's home is not ended by one's own."""
-    return _RELATIVES.intersection(_WORD.findall(words_of(fact.text).casefold()))
+def _least(fact: FactColumns, other: FactColumns) -> float:
+    """Return the probability from which one of two facts makes the other outdated."""
+    if fact.attribute == other.attribute and fact.attribute in SINGLE:
+        return OF_ONE_VALUE
+    return NEVER if fact.attribute in SINGLE and other.attribute in SINGLE else OUTDATED
+
+
+def _others(fact: FactColumns) -> frozenset[str]:
+    """Return the others whom a fact is about: a sister's home is not ended by one's own."""
+    words = words_of(fact.text)
+    named = _NAMED.match(words)
+    other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
+    first = " ".join(words.casefold().split()[:SUBJECT])
+    return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
 def _may_be_ended(fact: FactColumns) -> bool:
-    return fact.type != EVENT and fact.recipe != HAND and fact.importance != ALWAYS and not is_protection(fact)
+    return fact.type != EVENT and not is_protection(fact)
 
 
-def _are_outdated(pairs: Sequence[Pair]) -> list[bool]:
-    """Return for each pair whether its later statement makes the earlier one outdated."""
-    return [each["replaces"] + each["ends"] >= OUTDATED for each in read_relations(pairs)]
+def _is_set(one: KnownFact) -> bool:
+    """Whether a person has entered, changed or pinned a fact."""
+    return one.by_hand is not None or one.fact.recipe == HAND or one.fact.importance == ALWAYS
+
+
+def _are_outdated(pairs: Sequence[Pair], least: Sequence[float]) -> list[bool]:
+    """Return for each pair whether its later statement makes the earlier one outdated, from the least probabilities."""
+    shares = zip(read_relations(pairs), least, strict=True)
+    return [each["replaces"] + each["ends"] >= enough for each, enough in shares]

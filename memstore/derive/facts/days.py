@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, timedelta
 
+from memstore.months import months, short_months
+
 _WEEKDAYS = (
     "monday mon montag",
     "tuesday tue tues dienstag",
@@ -20,21 +22,7 @@ _WEEKDAYS = (
     "sunday sonntag",
 )
 WEEKDAYS = {name: n for n, names in enumerate(_WEEKDAYS) for name in names.split()}
-_MONTHS = (
-    "january januar jan",
-    "february februar feb",
-    "march märz mar",
-    "april apr",
-    "may mai",
-    "june juni jun",
-    "july juli jul",
-    "august aug",
-    "september sept sep",
-    "october oktober oct okt",
-    "november nov",
-    "december dezember dec dez",
-)
-MONTHS = {name: n for n, names in enumerate(_MONTHS, 1) for name in names.split()}
+MONTHS = months(("en", "de")) | short_months(("en", "de"))
 FARTHEST = timedelta(days=300)  # a day without a year that is farther ahead was more likely meant of the past
 FARTHEST_YEAR = timedelta(days=3660)
 _MONTH, _WEEKDAY = ("|".join(sorted(names, key=lambda name: -len(name))) for names in (MONTHS, WEEKDAYS))

@@ -26,6 +26,7 @@ from memstore.derive.facts.grounding import (
     shares_word,
 )
 from memstore.derive.facts.normalization import (
+    DIETS,
     NOT,
     content_words,
     is_denied,
@@ -34,13 +35,24 @@ from memstore.derive.facts.normalization import (
     takes_away_protection,
 )
 from memstore.derive.facts.quotes import Span, tokens
+from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.llm import Passage
-from memstore.derive.rules.pack import LANGUAGES, Language, language, language_of
-from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
 from memstore.text import word_set
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# A question behind a statement that makes sure of it: "I'm not allergic, am I?"
+_TAG = re.compile(
+    r"(?:(?:or|and|oder|und) )?(?:ok(?:ay)?|please|pls|right|correct|yes|no|not|true|innit|eh"
+    r"|(?:am|is|are|was|were|do|does|did|have|has|had|can|could|will|would|should|must)(?:n['’]t| not)?"
+    r" (?:I|we|he|she|it|they|there|you)(?: not)?|oder(?: nicht)?|nicht wahr|stimmt(?:['’]s| es)?|richtig|korrekt|ja"
+    r"|nein|gell|ne|nicht|n['’]est-ce pas|non|hein|pas vrai|d['’]accord|verdad|cierto|vale|sí)",
+    re.IGNORECASE,
+)
+_OF_SPEAKER = re.compile(
+    r"(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|notre|nos|yo|nosotr[oa]s|mis?|nuestr[oa]s?)\b|j['’])",
+    re.IGNORECASE,
+)
 _STOPPED = re.compile(r"(?:stop|quit|drop|ditch)(?:s|ped|ping|ped|ting|ed|ing)?|arrêté|dejé|dejado", re.IGNORECASE)
 _DONE = re.compile(r"\b(?:through|done|finished) with\b", re.IGNORECASE)
 _OVER = re.compile(r"gone|outgr[eo]wn?|cured|healed|guérie?|curad[oa]", re.IGNORECASE)
@@ -50,8 +62,12 @@ _IT = re.compile(r"\b(?:it|es|that|das)\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\b(?:again|wieder|de nouveau|otra vez|de nuevo)\b", re.IGNORECASE)
 _ONLY = re.compile(r"n['’]t (?:just|only)\b", re.IGNORECASE)
 _MY = re.compile(r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|mis?|notre|nos)\s+(?:\w+\s+)??(\w+)", re.IGNORECASE)
+# A name with what its bearer does, where a sentence begins.
+_NAMED = re.compile(
+    r"(?P<name>[A-ZÀ-ÖØ-Þ][\w-]+)(?: \w+)?? (?:is|isn['’]t|was|has|had|hasn['’]t|does|doesn['’]t|no longer|lives|works"
+    r"|eats|takes|likes|loves|hates|ist|war|hat|hatte|wird|isst|nimmt|mag|wohnt|arbeitet|est|a|mange|prend|es|está|come|toma)\b"
+)
 _AFTER_THING = word_set("since after because when now says according anymore seit nach laut sagt depuis desde")
-_DIETS = re.compile(r"vegan|vegetari|pescetari|pesketari|végan|végétari", re.IGNORECASE)
 _OF_ANYTHING = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")  # the thing says it alone
 _MEDICINES = content_words("medication medicine tablet pill tablette pille medikament")
 
@@ -90,16 +106,9 @@ def own_sentences(
 def _without_question(sentence: str) -> str:
     if not sentence.rstrip(" \"'”’)").endswith(("?", "？")):
         return sentence
-    lang = _language(sentence)
     clauses = [clause.strip() for clause in CLAUSE.split(sentence) if clause.strip()]
-    asked = 2 if clauses and lang.patterns["tag"].fullmatch(clauses[-1]) else 1  # "I'm not allergic, am I?"
-    stated = [each for each in clauses[:-asked] if any(lang.patterns[name].match(each) for name in ("subject", "own"))]
-    return ". ".join(stated)
-
-
-def _language(text: str) -> Language:
-    code = language_of(text)
-    return language(code if code in LANGUAGES else "en")
+    asked = 2 if clauses and _TAG.fullmatch(clauses[-1]) else 1
+    return ". ".join(each for each in clauses[:-asked] if _OF_SPEAKER.match(each) or _NAMED.match(each))
 
 
 def _is_about(sentence: str, subject: str, speaker: str, background: str) -> bool:
@@ -107,11 +116,10 @@ def _is_about(sentence: str, subject: str, speaker: str, background: str) -> boo
     if subject.casefold() != speaker.casefold():
         names = [token.key for token in tokens(subject.rpartition("'s ")[2])]
         return any(is_akin(word, name) for word in words for name in names) or bool(words & THIRD_KEYS)
-    about = _language(sentence).patterns["subject"].match(sentence)
-    name = about.groupdict().get("name") if about else None
+    named = None if _OF_SPEAKER.match(sentence) else _NAMED.match(sentence)
     is_of_kin = any(word.casefold().removesuffix("s") in RELATIVES for word in _MY.findall(sentence))
     is_of_other = bool(words & THIRD_KEYS) and not words & FIRST_KEYS
-    return not (is_of_kin or is_of_other or (name and not _has_word(name.casefold(), background)))
+    return not (is_of_kin or is_of_other or (named and not _has_word(named["name"].casefold(), background)))
 
 
 def _has_word(word: str, text: str) -> bool:
@@ -124,13 +132,13 @@ def denies(known: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
     Words of two languages cannot be compared: there it is enough that a sentence denies what the new fact says.
     """
     code = language_of(known.text)
-    root, _, key = (known.attribute or "").removeprefix(FORMER).partition("/")
+    root, _, key = (known.attribute or "").partition("/")
     is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)
     if is_of_thing and (numbers(new.text) - numbers(known.text)) & numbers(" ".join(said)):
         return True
     if root in ("diet", "regimen") and any(_changes_diet(known, new, each) for each in said):
         return True
-    if code != "und" and any(language_of(each) not in ("und", code) and _turns(each, new) for each in said):
+    if code != UNKNOWN and any(language_of(each) not in (UNKNOWN, code) and _turns(each, new) for each in said):
         return True
     things = _things(known)
     still_protects = is_protection(new) and not is_negative(new.text) and not _WELL.search(new.text)  # "is worse now"
@@ -154,7 +162,7 @@ def is_doubtful(fact: FactColumns, said: Sequence[str]) -> bool:
 
 def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> bool:
     """Whether sentences deny a statement; of a ban, "must not eat gluten", whether they say that it is done again."""
-    root, _, key = (fact.attribute or "").removeprefix(FORMER).partition("/")
+    root, _, key = (fact.attribute or "").partition("/")
     subject = {plain(word) for word in content_words(fact.subject)}
     words = {plain(word) for word in content_words(fact.text)} - {NOT} - subject
     is_ban = any(is_denied(clause) and _has(clause, things) for clause in CLAUSE.split(fact.text))
@@ -177,7 +185,7 @@ def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> boo
 
 def _things(fact: FactColumns) -> set[str]:
     """Return the words of what a fact is about: of the peanuts, or of all that it says where nothing is named."""
-    root, _, key = (fact.attribute or "").removeprefix(FORMER).partition("/")
+    root, _, key = (fact.attribute or "").partition("/")
     value = "" if fact.value in ("yes", "no") else fact.value or ""
     subject = {plain(word) for word in content_words(fact.subject)}
     things = {plain(word) for word in content_words(key or value or fact.text)} - {NOT} - subject
@@ -188,7 +196,7 @@ def _changes_diet(known: FactColumns, new: FactColumns, sentence: str) -> bool:
     if new.value and not is_denied(sentence) and shares_word(new.value, sentence, new.subject):
         return True
     is_again = _AGAIN.search(sentence) is not None
-    return is_again and bool(_DIETS.search(known.text)) and shares_word(new.text, sentence, new.subject)
+    return is_again and bool(DIETS.search(known.text)) and shares_word(new.text, sentence, new.subject)
 
 
 def _has(text: str, words: set[str]) -> bool:

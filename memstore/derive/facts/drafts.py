@@ -17,7 +17,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.derive.dependencies import DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines
-from memstore.derive.rules.slots import Slot
+from memstore.derive.facts.slots import Slot
 from memstore.ingest.redaction import load_detectors
 from memstore.models import (
     QUARANTINED,
@@ -96,13 +96,14 @@ def pasted(text: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class FactDraft:
-    """A fact as a rule reads it, before it has a source, an id or an embedding.
+    """A fact as a message says it, before it has a source, an id or an embedding.
 
-    `text` is the template of a slot filled in, or the speaker's words after the name. `kind` is what sort of memory its
+    `text` is a sentence in plain words, or the speaker's words after the name. `kind` is what sort of memory its
     type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
-    from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
-    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so. If it
-    `may_change` known ones, it is compared with them: not what friends tell each other.
+    from 0 to 1; `language` is ISO 639-1, "und" where the words do not tell it. `start` and `stop` are the
+    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so. Without
+    a slot its `attribute` and `value` may be known, such as "residence" and "porto". If it `may_change` known ones, it
+    is compared with them: not what friends tell each other.
     """
 
     text: str
@@ -116,6 +117,8 @@ class FactDraft:
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     slot: Slot | None = None
+    attribute: str | None = None
+    value: str | None = None
     may_change: bool = False
 
 
@@ -197,8 +200,8 @@ def to_fact(
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.subject, draft.text),
-        attribute=slot.attribute if slot else None,
-        value=slot.value if slot else None,
+        attribute=slot.attribute if slot else draft.attribute,
+        value=slot.value if slot else draft.value,
         state="active" if trust.is_trusted(message, level) else QUARANTINED,
         recipe=recipe,
         occurred_at=message.occurred_at,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,16 +16,12 @@ import numpy as np
 
 from memstore.derive.facts.drafts import UNNAMED
 from memstore.derive.facts.normalization import STEM, plain
-from memstore.derive.rules.pack import LANGUAGES, language
-from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role
+from memstore.months import months
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
 from memstore.text import word_set
 
-LIFE = f"{FORMER}life"  # the attribute of a death
-PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
-_PETS = ("pet/", "petname/")
 PARTNERS = word_set(
     "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
 )
@@ -39,7 +34,6 @@ KIN = _ANIMALS | word_set(
 )
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
-_COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
 SHORTEST_NAME = 3  # letters of a name that must have been said
 NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
 
@@ -52,20 +46,12 @@ class RelatedSubjects(NamedTuple):
 
 
 def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
-    """Return where to look for facts of other subjects, given a new fact that fills a slot; `speaker` says it."""
-    if not speaker:
+    """Return where to look for facts about whom a new fact names, which `speaker` says; None where it names nobody."""
+    name = _name(fact)
+    if not speaker or name is None or name == speaker:
         return None
-    name = _name(fact) or _partner_name(fact)
-    if name is not None and name != speaker:
-        own = [speaker] if fact.attribute == LIFE or _kinship(fact.subject) in PARTNERS else []
-        return RelatedSubjects([name, *own, *_kin_of(speaker, KIN | PARTNERS, name)], name)
-    if fact.subject != speaker:
-        return None
-    pet = _find_called_name(fact.text) if (fact.attribute or "").startswith(_PETS) else None
-    if pet is not None:
-        return RelatedSubjects([pet, *_kin_of(speaker, KIN, pet)], pet)
-    former = _former_partner(fact)
-    return RelatedSubjects(_kin_of(speaker, PARTNERS, former), former) if former else None
+    kin = [f"{speaker}'s {form}" for one in KIN | PARTNERS for form in (one, one.capitalize())]
+    return RelatedSubjects([name, *kin, *(f"{form} {name}" for form in kin)], name)
 
 
 def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
@@ -85,60 +71,10 @@ def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) ->
     return known.subject in subjects and name == other
 
 
-def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
-    """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
-
-    It is not surely a pet if a relative among the `known` has its name.
-    """
-    if later.attribute == LIFE:
-        name = _name(later)
-        if name is None or not (earlier.attribute or "").startswith(_PETS) or _find_called_name(earlier.text) != name:
-            return False
-        return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
-    owner, _, kinship = earlier.subject.rpartition("'s ")
-    name = _former_partner(later)
-    if owner != later.subject or kinship.casefold() not in PARTNERS or name is None or earlier.type == "constraint":
-        return False
-    return name in (_name(earlier), _partner_name(earlier))
-
-
-def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
-    """Whether a pet (its kind is in `attribute`) has another name than in an earlier text."""
-    kind, name = attribute.rpartition("/")[2], _find_called_name(earlier)
-    match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
-    return name is not None and match is not None and match[1] != name
-
-
-def has_name(name: str | None, text: str) -> bool:
-    """Return whether a text names somebody."""
-    return bool(name and _find_name(name, text))
-
-
-def _find_name(name: str, text: str) -> str | None:
-    """Return a name as a text writes it; None where it is not there."""
-    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
-    return match[0] if match else None
-
-
-def _former_partner(fact: FactColumns) -> str | None:
-    if fact.attribute == f"{FORMER}partner" and fact.value:
-        return _find_name(fact.value, fact.text)
-    if fact.attribute == "marital_status" and fact.value in PARTED:
-        couple = _COUPLE.match(fact.text)
-        return couple[1] if couple and couple[1] != fact.subject else None
-    return None
-
-
 def _kinship(subject: str) -> str:
     """Return what somebody is to another: "daughter" of "Alice's daughter" and of "Alice's daughter Mia"."""
     match = _OWNED.search(subject)
     return match["kin"].casefold() if match else ""
-
-
-def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
-    """Return what somebody's kin of a name are called as subjects, in German with a capital."""
-    forms = [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
-    return [*forms, *(f"{form} {name}" for form in forms)]
 
 
 def _name(fact: FactColumns) -> str | None:
@@ -150,18 +86,6 @@ def _name(fact: FactColumns) -> str | None:
         return owned["name"]
     match = re.search(rf"(?<!\w)(?i:{re.escape(kinship)}),? ({_NAME})(?!\w)", fact.text)
     return match[1] if match and not match[1].endswith("'s") else None
-
-
-def _partner_name(fact: FactColumns) -> str | None:
-    """Return the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
-    if fact.attribute != "name" or not fact.value or _kinship(fact.subject) not in PARTNERS:
-        return None
-    return _find_name(fact.value, fact.text)
-
-
-def _find_called_name(text: str) -> str | None:
-    match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
-    return match[1] if match else None
 
 
 # -- the user
@@ -227,27 +151,33 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
 
     German (`spoken` is "de") capitalises each noun: of its sentences only words after a title or a kinship count.
     """
-    calendar, tongues = _load_capitalised()
     words = _LETTERS.findall(text)
     inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_NAMES]
     stems = {word[:STEM] for word in _LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
-        is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or calendar.fullmatch(word)
-        is_translated = tongues.fullmatch(word) and tongues.search(said)
+        is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or _CALENDAR.fullmatch(word)
+        is_translated = _TONGUES.fullmatch(word) and _TONGUES.search(said)
         if not (is_usual or is_translated or plain(word.casefold())[:STEM] in stems):
             return word
     return None
 
 
-@cache
-def _load_capitalised() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of days and months, and of languages, which are capitalised and no names."""
-    english = language("en").data["terms"]
-    tongues = "|".join(language(code).data["terms"]["tongue"] for code in LANGUAGES)
-    return re.compile(f"{english['day']}|{english['months']}", re.IGNORECASE), re.compile(tongues, re.IGNORECASE)
-
-
+# Capitalised, and no names: days and months, and languages.
+_CALENDAR = re.compile(
+    rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thurs?|fri|sat|sun|{'|'.join(months(['en']))}",
+    re.IGNORECASE,
+)
+_TONGUES = re.compile(
+    r"english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin|cantonese|japanese|korean"
+    r"|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian|hindi|urdu"
+    r"|bengali|vietnamese|thai|catalan|basque|irish|welsh|deutsch|englisch|französisch|spanisch|italienisch"
+    r"|portugiesisch|niederländisch|polnisch|russisch|chinesisch|japanisch|türkisch|arabisch|schwedisch|griechisch"
+    r"|ukrainisch|rumänisch|latein|français|anglais|allemand|espagnol|italien|portugais|néerlandais|polonais|russe"
+    r"|chinois|japonais|arabe|turc|español|inglés|alemán|francés|italiano|portugués|neerlandés|polaco|ruso|chino"
+    r"|japonés|árabe|turco|catalán",
+    re.IGNORECASE,
+)
 # What is known of them
 
 MAX_KNOWN_SHOWN = 20  # known facts that a model is shown

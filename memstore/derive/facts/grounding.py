@@ -13,10 +13,10 @@ from itertools import pairwise
 from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
 from memstore.derive.facts.normalization import NOT, STEM, content_words, is_denied, plain, protects
 from memstore.derive.facts.quotes import MARKS, Span, tokens
+from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.llm import Passage
-from memstore.derive.rules.pack import LANGUAGES, language, language_of
-from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
+from memstore.months import months
 from memstore.text import word_set
 
 _FIRST = word_set(
@@ -49,9 +49,7 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
-_MONTHS = "|".join(
-    name for code in LANGUAGES for name in str(language(code).data.get("months", "")).split() if len(name) > 2
-)
+_MONTHS = "|".join(months())
 _DATE = re.compile(
     rf"\b(?:19|20)\d\d(?:-\d\d){{0,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s+(?:of |de )?(?:{_MONTHS})\b"
     rf"|\b(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./](?:\d\d)?\d\d\b",
@@ -116,7 +114,7 @@ def find_doubt(
         return Doubt(f"nobody has said the number {number}")
     quotes = [span.text for span in spans]
     spoken = language_of(text)
-    spoken = language_of("\n".join(span.passage.text for span in spans)) if spoken == "und" else spoken
+    spoken = language_of("\n".join(span.passage.text for span in spans)) if spoken == UNKNOWN else spoken
     if (strange := find_strange_name("" if guards else undated, f"{subject} {name}", material, spoken)) is not None:
         return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
@@ -239,7 +237,7 @@ def may_end(
     model alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other
     facts end by the words of `more` as well: the value, and what else ends.
     """
-    old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
+    old, now = known.attribute or "", attribute or ""
     root, _, key = old.partition("/")
     is_ended, guards = is_negative(text), protects(known.type, known.attribute)
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one

@@ -1,8 +1,9 @@
 """Guidelines: instructions and fact types of a store, a user and a conversation, in addition to memstore's own.
 
 Instructions of a conversation come after those of its user, and these after the store's. Types are merged; of two with
-one name the narrower level's counts. A chat model reads instructions and descriptions of types; rules know a type by
-its words, and follow no instructions. Both are part of a recipe, so `--redo` remakes facts when they change.
+one name the narrower level's counts. A chat model reads instructions and descriptions of types; a note of
+the reader has a type by its words, and follows no instructions. Both are part of a recipe, so `--redo` remakes facts
+when they change.
 """
 
 from __future__ import annotations
@@ -63,13 +64,13 @@ class Guidelines:
         return "\n".join(f"- {name}: {own.description}" for name, own in self.types.items())
 
     @property
-    def rule_text(self) -> str:
-        """The words of the types, one type a line, which are all that rules use; "" without any."""
+    def type_words(self) -> str:
+        """The words of the types, one type a line, which are all that the reader's notes need; "" without any."""
         return "\n".join(f"{name}: {', '.join(own.words)}" for name, own in self.types.items() if own.words)
 
     @property
     def words(self) -> dict[str, re.Pattern[str]]:
-        """The words by which rules know a type, whole and in any case, by its name."""
+        """The words by which a note has a type, whole and in any case, by its name."""
         return {
             name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, own.words))})(?!\w)", re.IGNORECASE)
             for name, own in self.types.items()

@@ -48,14 +48,14 @@ from memstore.derive.facts.normalization import (
     is_denied,
     is_protection,
     names_time,
-    parse_slot,
     protects,
+    takes_away_protection,
 )
-from memstore.derive.facts.note_facts import RULE_CONFIDENCE
 from memstore.derive.facts.quotes import Span, find_source
+from memstore.derive.facts.reader_extractor import read_statement
+from memstore.derive.facts.slots import Slot
+from memstore.derive.language import language_of
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
-from memstore.derive.rules.pack import language_of
-from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.models import QUARANTINED, FactColumns, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
@@ -69,6 +69,7 @@ MAX_PARTS = 6  # answers about one segment, where each was cut
 MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
 # In characters, for an index of 2,700 bytes.
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
+CONFIDENCE = 0.9  # of a fact by a model
 SHOWN = 300  # characters of a known fact, and of a message before
 
 
@@ -308,26 +309,23 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMe
 def _draft(fact: AnsweredFact, subject: str, said: datetime) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, RULE_CONFIDENCE, language_of(fact.text))
+    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 
 def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
-    """Return the slot that the rules read in a fact's sentence, so that it meets theirs; else the model's own.
-
-    If the rules read only yes or no, such as that somebody takes a medicine, the model's value says more.
-    """
-    read = parse_slot(fact.text, subject, language_of(fact.text))
+    """Return the slot of an attribute of one value, if somebody has said it; or of what protects somebody no longer."""
     attribute, value = attribute_of(fact), tidy(fact.value or "")
-    single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
-    root = (attribute or "").partition("/")[0]
-    says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
-    if not (attribute and value and single and says_more) or fact.valid_to or is_denied(fact.text):
+    read = read_statement(fact.text, subject).slot
+    if read is not None and takes_away_protection(read.attribute, read.value):
         return read
+    single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
+    if not (attribute and value and single) or fact.valid_to or is_denied(fact.text):
+        return None
     said = " ".join([fact.text, *(each.quote for each in fact.sources)])
     if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
-        return read
-    return Slot(attribute, value.casefold(), False, Modality.HOLDS)
+        return None
+    return Slot(attribute, value.casefold(), many=False)
 
 
 class LLMExtractor:

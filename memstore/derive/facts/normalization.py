@@ -1,4 +1,4 @@
-"""The content words of a fact's sentence, and the slot that it fills. Pure.
+"""The content words of a fact's sentence, and whether it protects somebody. Pure.
 
 Cosines cannot tell "prefers tea over coffee" from "prefers coffee over tea" (0.997), nor a left arm from a right one
 (0.990). So two statements are one only if their content words agree: function words and fillers left out, numbers as
@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from datetime import UTC, datetime
 from functools import lru_cache
 
-from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.pack import LANGUAGES, language_of
-from memstore.derive.rules.slots import FORMER, Modality, Slot, SlotMention, holds_many
-from memstore.derive.rules.utterances import Utterance
-from memstore.models import FactColumns, Role
+from memstore.derive.facts.slots import root_of
+from memstore.models import FactColumns
 from memstore.text import word_set
 
 NOT = "not"
@@ -122,66 +118,12 @@ def plain(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-# -- slots
+# -- what protects
 
 CONSTRAINT = "constraint"
-PLACEHOLDER_NAME = "Xanthia"  # for the subject: the rules know a name by its capital, and "the user" by nothing
-_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)  # no slot depends on it
-_CONJUNCTION = re.compile(r"\b(?:and|but|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
-
-
-def parse_slot(text: str, subject: str, language: str) -> Slot | None:
-    """Return the slot of its subject that a sentence fills by the rules; None for none, several, or another subject's.
-
-    Superseding one of several values, or of two joined statements, would end the rest of the sentence with it.
-    """
-    sentence, mentions = _read_sentence(text, subject, language)
-    if len(mentions) != 1 or (not mentions[0].slot.many and _CONJUNCTION.search(sentence)):
-        return None
-    return (
-        mentions[0].slot
-        if mentions[0].subject.casefold() in (PLACEHOLDER_NAME.casefold(), subject.casefold())
-        else None
-    )
-
-
-def parse_type(text: str, subject: str, language: str) -> str | None:
-    """Return the type of the slots that a sentence fills by the rules, a constraint before others; None for no slot."""
-    types = [one.type for one in _read_sentence(text, subject, language)[1]]
-    return CONSTRAINT if CONSTRAINT in types else next(iter(types), None)
-
-
-def _read_sentence(text: str, subject: str, language: str) -> tuple[str, list[SlotMention]]:
-    """Return a sentence as the rules read it, and the slots that it fills."""
-    language = language if language in LANGUAGES else language_of(text)
-    sentence = _as_spoken(text, subject)
-    utterance = Utterance(sentence, Role.USER, subject, _ANY_TIME)
-    return sentence, extract_slots(utterance, language if language in LANGUAGES else "en")
-
-
-def slot_of_fact(fact: FactColumns) -> Slot | None:
-    """Return the slot of a stored fact: its kind of value is read from its text, else known by its attribute."""
-    if fact.attribute is None or fact.value is None:
-        return None
-    read = parse_slot(fact.text, fact.subject, fact.language)
-    if read is not None and read.attribute == fact.attribute:
-        return Slot(fact.attribute, fact.value, read.many, read.modality)
-    modality = Modality.ENDED if fact.attribute.startswith(FORMER) else Modality.HOLDS
-    return Slot(fact.attribute, fact.value, holds_many(fact.attribute), modality)
-
-
-def _as_spoken(text: str, subject: str) -> str:
-    """Return a sentence as the rules read it: about a named person, or in the speaker's own words."""
-    if text[: len(subject)].casefold() != subject.casefold():
-        return text
-    rest = text[len(subject) :]
-    if rest.startswith(': "') and rest.endswith('"'):
-        return rest[3:-1]
-    if rest.startswith(("'s ", "’s ")):
-        return f"My{rest[2:]}"
-    return PLACEHOLDER_NAME + rest if rest[:1] == " " else text
-
-
+DIETS = re.compile(
+    r"\b(?:vegan|vegetari|veggie|pes[ck][ae]tari|flexitari|halal|kosher|koscher|keto|végan|végétari)", re.IGNORECASE
+)
 _GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 _OF_HEALTH = frozenset([*_GUARDS, "intolerance", "avoid", "eats", "regimen", "restriction", "pregnancy", "caution"])
 
@@ -191,7 +133,7 @@ def protects(type: str, attribute: str | None) -> bool:
 
     A preference does not, such as "eats meat every day".
     """
-    root = _root(attribute)
+    root = root_of(attribute)
     return type == CONSTRAINT or (root in _GUARDS and (root, type) != ("diet", "preference"))
 
 
@@ -200,17 +142,13 @@ def is_protection(fact: FactColumns) -> bool:
 
     "Does not eat fish" tells it, "is not allergic to peanuts" does not.
     """
-    if not protects(fact.type, fact.attribute) or (fact.attribute or "").startswith(FORMER):
-        return False
-    return _root(fact.attribute) in ("", "other", *_OF_HEALTH) and not takes_away_protection(fact.attribute, fact.value)
+    is_of_health = root_of(fact.attribute) in ("", "other", *_OF_HEALTH)
+    return (
+        is_of_health and protects(fact.type, fact.attribute) and not takes_away_protection(fact.attribute, fact.value)
+    )
 
 
 def takes_away_protection(attribute: str | None, value: str | None) -> bool:
     """Whether a value says that somebody is not allergic, not ill, or eats something."""
-    root = _root(attribute)
-    is_over = (attribute or "").startswith(FORMER) or value == ("yes" if root == "eats" else "no")
-    return root in _OF_HEALTH and is_over
-
-
-def _root(attribute: str | None) -> str:
-    return (attribute or "").removeprefix(FORMER).partition("/")[0]
+    root = root_of(attribute)
+    return root in _OF_HEALTH and value == ("yes" if root == "eats" else "no")

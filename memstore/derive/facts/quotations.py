@@ -9,9 +9,8 @@ from dataclasses import replace
 from memstore.derive.chunking import Spans
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.normalization import content_words
+from memstore.derive.facts.utterances import Sentence, Utterance, in_quotes
 from memstore.derive.reader.notes import Note, Stretch
-from memstore.derive.rules.slots import SlotMention
-from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
 from memstore.ingest.redaction import load_detectors
 
 MOST_JOINED = 40  # words of a quotation
@@ -43,7 +42,7 @@ _SECRET = re.compile(
 _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
-def overlap(one: FactDraft | SlotMention | Note | Stretch, other: Note | SlotMention | Sentence | Stretch) -> bool:
+def overlap(one: FactDraft | Note | Stretch, other: Note | Sentence | Stretch) -> bool:
     """Whether two stretches of a message share characters."""
     return one.start < other.stop and other.start < one.stop
 
@@ -70,7 +69,7 @@ def question_of(said: Utterance) -> str:
 
     The answer may not be understood without it. Nothing that is quoted or pasted, and no question for a secret.
     """
-    asked = [said.clean_text[one.start : one.stop] for one in said.asserted(None)[-LAST_SENTENCES:] if one.asks]
+    asked = [said.clean_text[one.start : one.stop] for one in said.asserted[-LAST_SENTENCES:] if one.asks]
     question = asked[-1] if asked else ""
     is_short = len(question.split()) <= MAX_QUESTION and bool(content_words(question))
     return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""

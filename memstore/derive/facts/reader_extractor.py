@@ -5,13 +5,17 @@ The same messages always give the same facts, and no text raises an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import islice
+from typing import NamedTuple
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.drafts import (
     LOOKBACK,
+    STATEMENT,
     UNNAMED,
     ExtractedBatch,
     FactBatch,
@@ -21,15 +25,18 @@ from memstore.derive.facts.drafts import (
     to_fact,
 )
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
-from memstore.derive.facts.note_facts import extract, extract_memory, turn_of
-from memstore.derive.facts.quotations import question_of
+from memstore.derive.facts.normalization import CONSTRAINT
+from memstore.derive.facts.note_facts import extract, extract_memory, memory_turn, turn_of
+from memstore.derive.facts.quotations import question_of, words_of
+from memstore.derive.facts.slots import Slot
+from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader import read_notes
-from memstore.derive.rules.utterances import Utterance
+from memstore.derive.reader.notes import ReaderInput
 from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
 READ_WHOLE = ("saved memory", "about the user", "instructions")  # imported memories
-RECIPE = "reader/4"
+RECIPE = "reader/5"
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 
@@ -51,7 +58,7 @@ class ReaderExtractor:
 
     def recipe_under(self, guidelines: Guidelines) -> str:
         """Return the recipe with the hash of the words of types of one's own."""
-        return mark_recipe(self.recipe, guidelines.rule_text)
+        return mark_recipe(self.recipe, guidelines.type_words)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
@@ -83,13 +90,18 @@ class ReaderExtractor:
         ]
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
-        turns = [turn_of(utterances[place], before[place]) for place in places]
+        turns = [
+            memory_turn(utterances[place])
+            if batch.messages[place].meta.get(IMPORTED_MEMORY) in READ_WHOLE
+            else turn_of(utterances[place], before[place])
+            for place in places
+        ]
         for place, notes in zip(places, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
             own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in READ_WHOLE:
-                found = extract_memory(utterance, memory, types)
+                found = extract_memory(utterance, own, memory, types)
             else:
                 is_answer = place > 0 and bool(own) and _is_heard_by_all(batch.messages[place - 1], message)
                 question = question_of(said[place - 1]) if is_answer else ""
@@ -112,3 +124,42 @@ def _is_heard_by_all(asker: Message, message: Message) -> bool:
 def _utterance(message: Message) -> Utterance:
     speaker = message.name or (None if message.role == Role.USER else UNNAMED.get(Role(message.role)))
     return Utterance(blank_fenced_blocks(message.text or ""), message.role, speaker, message.occurred_at)
+
+
+class Statement(NamedTuple):
+    """What a statement says that somebody enters: its type, and its slot if it has one."""
+
+    type: str
+    slot: Slot | None
+
+
+def read_statement(text: str, subject: str) -> Statement:
+    """Return what the reader understands of a statement about a subject."""
+    spoken = _as_spoken(text, subject)
+    [notes] = read_notes([ReaderInput("", spoken)])
+    if _HAS_NOT.match(spoken):
+        notes = [replace(note, holds=False) for note in notes]
+    facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
+    types = [fact.type for fact in facts]
+    type = CONSTRAINT if CONSTRAINT in types else next(iter(types), STATEMENT)
+    return Statement(type, facts[0].slot if len(facts) == 1 else None)
+
+
+def _as_spoken(text: str, subject: str) -> str:
+    """Return a statement as its subject would say it: the reader reads what people say of themselves."""
+    if text[: len(subject)].casefold() != subject.casefold():
+        return words_of(text)
+    rest = text[len(subject) :]
+    if rest.startswith(("'s ", "’s ")):
+        return f"My{rest[2:]}"
+    return f"I{_THIRD.sub(_first_person, rest, count=1)}" if rest[:1] == " " else words_of(text)
+
+
+_HAS_NOT = re.compile(r"I (?:do not|don['’]t|no longer) (?:have|take|suffer)\b", re.IGNORECASE)
+_THIRD = re.compile(r"(?<=^ )\w+s\b")
+_FIRST_PERSON = {"is": "am", "has": "have", "does": "do", "was": "was", "always": "always", "goes": "go"}
+
+
+def _first_person(verb: re.Match[str]) -> str:
+    """Return a verb of the third person in the first: "lives" is "live"."""
+    return _FIRST_PERSON.get(verb[0], verb[0][:-1])

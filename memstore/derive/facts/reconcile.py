@@ -3,7 +3,7 @@
 | decision | when | what becomes of the others |
 |---|---|---|
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
-| supersedes | a later value of a slot that holds one; "no longer" | they end |
+| supersedes | a later value of a slot; what the reader or a model says that it ends | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already, and older ones end |
 | conflict | it is unknown which holds | they stay, and so does the new one |
 | waits | it would end what protects somebody or what a person has set, and may not | they stay; a person decides |
@@ -16,21 +16,14 @@ ones are active in the end, whichever comes first. For that, a known fact counts
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
 from memstore.derive.facts.denials import denies
 from memstore.derive.facts.drafts import ExtractedFact, Successor
-from memstore.derive.facts.entities import (
-    PARTED,
-    ends_relationship,
-    has_name,
-    is_another_pet,
-    is_same_entity,
-    same_subjects,
-)
+from memstore.derive.facts.entities import is_same_entity, same_subjects
 from memstore.derive.facts.normalization import (
     NOT,
     adds_nothing,
@@ -39,15 +32,12 @@ from memstore.derive.facts.normalization import (
     is_protection,
     takes_away_protection,
 )
-from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
+from memstore.derive.facts.slots import Slot
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
-MODEL_RECIPE, READER_RECIPE = "llm-facts/", "reader/"  # how recipes begin
+MODEL_RECIPE = "llm-facts/"  # how its recipes begin
 SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
-# "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
-PLANS = ("plan/", "appointment/")
-ONE_PLAN = timedelta(days=60)
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict", "waits"]
 
@@ -110,21 +100,18 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
     known = [one for one in known if one.fact.state != "erased"]
     if new.ends or new.successor:
         return _end_named(new, known, said_at, find_twin=find_twin)
-    facts = [one.fact for one in known]
-    subjects = same_subjects(fact, facts)
+    subjects = same_subjects(fact, [one.fact for one in known])
     mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
         return Resolution(begins_at, twin=twin)
     alike = [one for one in mates if _fills_alike(new, one)]
-    if alike and not _is_by_model(fact):  # which says no less: the rules' sentence waits behind it
+    if alike and not _is_by_model(fact):  # which says no less: the reader's sentence waits behind it
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # A statement about one's own daughter, by her name alone, counts as said by the subject.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
-        rivals = [one for one in mates if _is_rival(fact, new.slot, said_at, one)]
-        found = {one.fact.id for one in rivals}
-        rivals += [one for one in known if one.fact.id not in found and _ends_apart(fact, said_at, one, facts)]
+        rivals = [one for one in mates if _is_rival(new.slot, said_at, one)]
         is_own = new.said_by_subject or kin
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
         if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
@@ -202,7 +189,7 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
 
 
 def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
-    """Whether one of the two is by a model, and the other by rules, and both fill a slot with the same value."""
+    """Whether one of the two is by a model, and the other by the reader, and both fill a slot with the same value."""
     fact, slot = one.fact, new.slot
     if slot is None or fact.state != "active" or fact.attribute != slot.attribute or one.by_hand is not None:
         return False
@@ -222,28 +209,10 @@ def says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
         return fact.recipe != HAND and reconcile(new, [one]).twin is not None
-    if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
-        return False
     return slot.value.casefold() == fact.value.casefold()
 
 
 # -- of one slot
-
-
-def related_attributes(slot: Slot | None) -> list[str]:
-    """Return the attributes related to a slot: a residence also to the country, and to the former residence."""
-    if slot is None:
-        return []
-    plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
-    countries = [plain + COUNTRY, plain] if plain in PLACES else []
-    ended = [FORMER + slot.attribute, slot.attribute.removeprefix(FORMER)]
-    implied = [
-        later if earlier == slot.attribute else earlier
-        for earlier, later in _IMPLICATIONS
-        if slot.attribute in (earlier, later)
-    ]
-    doses = [plain.replace("medication/", "dose/", 1)] if plain.startswith("medication/") else []
-    return [slot.attribute, *ended, plain, *countries, *doses, *implied]
 
 
 def _decide_slot(
@@ -254,7 +223,7 @@ def _decide_slot(
     begins_at: datetime,
     said_by_subject: bool,
 ) -> Resolution | None:
-    """Decide by other values of the slot, and by facts of other subjects that end it or that it ends."""
+    """Decide by other values of the slot."""
     active = [one for one in rivals if one.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
     if active and not (said_by_subject or of_theirs):
@@ -262,10 +231,10 @@ def _decide_slot(
         return Resolution(begins_at, contradicted=tuple(active), waits=is_against)
     later = [one for one in rivals if one.last_said > said_at]
     if not any(one.fact.state == "active" for one in later):
-        if slot.modality is Modality.HOLDS and (equal := [one for one in active if one.last_said == said_at]):
+        if equal := [one for one in active if one.last_said == said_at]:
             return Resolution(begins_at, contradicted=tuple(equal))
         # A value that comes in after its time is outdated even where the later one has ended meanwhile.
-        if not later or not said_by_subject or (active and slot.modality is not Modality.HOLDS):
+        if not later or not said_by_subject:
             return Resolution(begins_at, ended=tuple(active)) if active else None
     successor = min(Successor(_holds_since(one, said_at), one.fact.id) for one in later)
     earlier = [one for one in rivals if one.last_said < said_at]
@@ -281,46 +250,17 @@ def _holds_since(one: KnownFact, moment: datetime) -> datetime:
     return begin if begin > moment else one.last_said
 
 
-def _is_rival(new: FactColumns, slot: Slot, said_at: datetime, one: KnownFact) -> bool:
+def _is_rival(slot: Slot, said_at: datetime, one: KnownFact) -> bool:
     """Whether the two cannot both hold now, or could not when the known one did."""
-    fact, said = one.fact, one.last_said
-    if fact.attribute is None or fact.value is None:
+    fact = one.fact
+    if fact.attribute != slot.attribute or fact.value is None or fact.state not in ("active", "superseded"):
         return False
-    if fact.state != "active" and not (fact.state == "superseded" and fact.attribute == slot.attribute):
-        return False
-    moves = slot.modality is not Modality.HOLDS and said <= said_at  # what was planned before
-    if slot.attribute.removeprefix(FORMER).startswith(PLANS) and abs(said - said_at) > ONE_PLAN and not moves:
-        return False
-    if slot.attribute == fact.attribute:
-        return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, said)
-    if slot.attribute.endswith(COUNTRY) != fact.attribute.endswith(COUNTRY):
-        return _is_elsewhere(slot, said_at, fact.attribute, fact.value, said)
-    if slot.attribute == FORMER + fact.attribute:
-        if slot.attribute.startswith(f"{FORMER}pet/") and is_another_pet(fact.attribute, new.text, fact.text):
-            return False
-        # "I quit my job" ends every job before it, and says nothing of the next one.
-        return said <= said_at if not slot.value else is_same_value(slot.value, fact.value)
-    if fact.attribute == FORMER + slot.attribute:
-        return said > said_at if not fact.value else is_same_value(slot.value, fact.value)
-    return implies_end(fact, new) if said > said_at else implies_end(new, fact)
-
-
-def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, said: datetime) -> bool:
-    """Whether a country and a town exclude each other: a town that is said later may lie elsewhere, a country may not.
-
-    "Berlin" and then "Germany" are one place, said less precisely; "Germany" and then "Porto" may be a move.
-    """
-    mine, other = slot.attribute.removesuffix(COUNTRY), attribute.removesuffix(COUNTRY)
-    if mine != other:  # "I no longer live in Germany"
-        return mine.removeprefix(FORMER) == other.removeprefix(FORMER) and slot.value == value
-    if is_country(slot.value) and is_country(value):  # "I moved to Spain"
-        return slot.value != value
-    return said > said_at if slot.attribute.endswith(COUNTRY) else said_at > said
+    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, one.last_said)
 
 
 def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
     """Whether the later of two jobs is the earlier one, said more precisely: "paediatric nurse" after "nurse"."""
-    if slot.attribute != "job" or slot.many or said_at == said:
+    if slot.attribute != "job" or said_at == said:
         return False
     earlier, later = (slot.value, value) if said_at < said else (value, slot.value)
     return set(earlier.casefold().split()) < set(later.casefold().split())
@@ -328,8 +268,6 @@ def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime)
 
 def is_other_value(slot: Slot, value: str) -> bool:
     """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
-    if slot.attribute.startswith(FORMER):
-        return False
     if slot.many:
         return {slot.value.casefold(), value.casefold()} == {"yes", "no"}
     return not is_same_value(slot.value, value)
@@ -337,58 +275,8 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 def is_same_value(value: str, other: str) -> bool:
     """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
-    words, others = set(value.casefold().split()), set(other.casefold().split())
+    words, others = (set(_WORD.findall(each.casefold())) for each in (value, other))
     return words <= others or others <= words
-
-
-def _ends_apart(new: FactColumns, said_at: datetime, one: KnownFact, known: Sequence[FactColumns]) -> bool:
-    """Whether the later of the two ends the earlier, which is of another subject."""
-    later, earlier = (one.fact, new) if one.last_said > said_at else (new, one.fact)
-    return one.fact.state == "active" and ends_relationship(later, earlier, known)
-
-
-# -- slots whose values end with those of others: who is divorced is no longer anybody's wife
-
-_MARRIED = re.compile(r"\b(?:husband|wife|spouse|married|verheiratet|ehemann|ehefrau)\b", re.IGNORECASE)
-_DIVORCE = re.compile(r"\b(?:divorc\w+|scheid\w+|geschieden)\b", re.IGNORECASE)
-_DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECASE)  # all but the day of an appointment
-
-
-def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
-    """Whether a later statement ends an earlier value of another slot."""
-    if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
-        return has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
-    if earlier.attribute == (later.attribute or "").replace("medication/", "dose/", 1) != later.attribute:
-        return later.value == "no"
-    implied = _IMPLICATIONS.get((earlier.attribute or "", later.attribute or ""))
-    return implied is not None and implied(later, earlier)
-
-
-def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
-    return bool(later.value) and is_same_value(later.value or "", teaching.value or "")
-
-
-def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
-    """Whether it is a divorce; who is divorced may love somebody else by now."""
-    return later.value in PARTED and (has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
-
-
-def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
-    """Of "my fiancé left me" an engagement is over; of "Leo and I broke up" that to Leo alone."""
-    engaged = state.value in ("engaged", "verlobt")
-    divorced = state.value in ("married", "verheiratet") and bool(_DIVORCE.search(later.text))
-    if not later.value:
-        return engaged
-    return divorced or (engaged and has_name(later.value, state.text))
-
-
-# Whether a value of the second attribute, said later, ends one of the first.
-_IMPLICATIONS: Mapping[tuple[str, str], Callable[[FactColumns, FactColumns], bool]] = {
-    ("plan/wedding", f"{FORMER}marital_status"): lambda later, wedding: later.value == "engaged",
-    ("employer/teaching", f"{FORMER}employer"): _is_left,
-    ("partner", "marital_status"): _is_divorced,
-    ("marital_status", f"{FORMER}partner"): _is_broken_up,
-}
 
 
 # -- without a slot
@@ -414,6 +302,7 @@ def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_WORD = re.compile(r"\w+")
 
 
 def _plain(text: str) -> str:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from memstore.derive.facts.changes import with_outdated
 from memstore.derive.facts.drafts import ExtractedFact, Successor
-from memstore.derive.facts.normalization import slot_of_fact
-from memstore.derive.facts.reconcile import MODEL_RECIPE, READER_RECIPE, reconcile, related_attributes
+from memstore.derive.facts.reconcile import MODEL_RECIPE, reconcile
+from memstore.derive.facts.slots import READER_RECIPE, slot_of_fact
 from memstore.models import FactColumns
 from memstore.store import chunks, facts
 from memstore.store.database import Transaction
@@ -34,7 +34,7 @@ async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | Non
         return None
     model, vector = await chunks.vector_of(tx, fact.id) if is_read else (None, None)
     [near] = await facts.nearest(tx, [(fact, "", vector)], model)
-    known = await facts.known(tx, fact, related_attributes(slot), None, vector, model, near)
+    known = await facts.known(tx, fact, slot and slot.attribute, None, vector, model, near)
     said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
     active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
@@ -56,8 +56,9 @@ async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *,
         if fact is None or fact.id in seen or not facts.is_as_left(done, fact):
             continue
         seen.add(fact.id)
-        successor = await _find_successor(tx, fact) if done.changed.get("state") == "active" else None
         action, other, columns = facts.step_back(done), fact_id, facts.columns_before(done)
+        was_active = done.changed.get("state") == "active"
+        successor = await _find_successor(tx, fact.model_copy(update=columns)) if was_active else None
         if successor is not None:
             action, other = "superseded", successor.id
             columns |= {"state": "superseded", "valid_to": successor.begins_at}

@@ -94,6 +94,11 @@ FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
 )
 _TWICE_INFLECTED = re.compile(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b")
+_MANGLED = re.compile(  # a verb that lacks its ending, or has one too many
+    r"\{NAME\} (?:no longer|never|always|also|still|often|only|really) (?!can|could|must|may|will|would|had|was)"
+    r"[a-z]+(?<!s)(?<!ed)\b"
+    r"|\b(?:(?:does|did|wo|ca)(?:n['’]t| not)|cannot|will|must|should) (?!always|this|has\b)[a-z]+[^s\W]s\b"
+)
 _POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
 _DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
@@ -145,6 +150,7 @@ class Note:
     leans: bool = False
     sentence: str | None = None
     confidence: float = 0.0
+    attribute_share: float = 0.0  # the probability of its attribute
 
     @property
     def value(self) -> Stretch | None:
@@ -202,6 +208,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             continue
         mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
         of_speaker = bool(mean["speaker"][0] >= 0)
+        shares = np.exp(_log_softmax(mean["attribute"]))
         subjects = () if of_speaker else _marked(text, places, logits["subject"][:, 0], first, last)
         yield Note(
             start,
@@ -217,6 +224,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
             bool(mean["holds"][0] >= 0),
             bool(mean["leans"][0] >= 0),
             _sentence(text[start:stop], start, places, logits["edit"], logits["phrase"], phrases),
+            attribute_share=round(float(shares.max()), 2),
         )
 
 
@@ -291,7 +299,7 @@ def _sentence(
     text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
     if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
-    if _DOUBLE_ARTICLE.search(text):
+    if _DOUBLE_ARTICLE.search(text) or _MANGLED.search(text):
         return None
     return f"{text[0].upper()}{text[1:]}."
 

@@ -158,7 +158,7 @@ class NewFactRequest(FactFields):
     """A fact that is entered by hand."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT)
-    type: Annotated[Type | None, Field(description="without one as the rules read it, else statement")] = None
+    type: Annotated[Type | None, Field(description="without one as the reader reads it")] = None
     sources: list[UUID] = Field([], description="ids of messages that say it")
     quarantined: StrictBool = Field(False, description="it waits until it is confirmed, as what a model proposes")
 

@@ -171,7 +171,7 @@ WHERE m.user_id = %(user_id)s
 -- facts_by_models --
 -- The facts that chat models made, which are shown facts of all conversations.
 SELECT id, concat_ws(' ', subject, value, text) AS text FROM facts
-WHERE user_id = %(user_id)s AND NOT (recipe = 'hand' OR recipe LIKE 'rules%%')
+WHERE user_id = %(user_id)s AND recipe LIKE 'llm-facts/%%'
 
 -- texts_of_facts --
 -- What the messages say that say facts, but for those that go.

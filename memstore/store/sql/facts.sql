@@ -177,7 +177,7 @@ WITH near AS (
     UNION SELECT id FROM same_words
     UNION SELECT %(id)s::uuid
     UNION SELECT id FROM facts
-          WHERE user_id = %(user_id)s AND subject = ANY(%(own)s::text[]) AND attribute = ANY(%(attributes)s::text[])
+          WHERE user_id = %(user_id)s AND subject = ANY(%(own)s::text[]) AND attribute = %(attribute)s
             AND state = 'active'
     UNION SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(named)s::uuid[])  -- what it ends, by a model
     UNION SELECT id FROM facts  -- of others who may be the same, by the name
@@ -185,7 +185,7 @@ WITH near AS (
             AND state IN ('active', 'superseded') AND position(%(called)s IN text) > 0
     UNION SELECT id FROM (SELECT id FROM facts  -- of a slot's past what held at that time, and what came next
                           WHERE user_id = %(user_id)s AND subject = ANY(%(own)s::text[])
-                            AND attribute = ANY(%(attributes)s::text[]) AND state = 'superseded'
+                            AND attribute = %(attribute)s AND state = 'superseded'
                             AND valid_to > %(occurred_at)s
                           ORDER BY valid_to, id LIMIT 4) AS past
 )
@@ -227,13 +227,13 @@ CROSS JOIN LATERAL (SELECT stored.id FROM stored
 -- said_after --
 -- When facts were first said after a moment by whom they and a subject are about, to an assistant: not where one of the
 -- messages just before is by somebody else.
-SELECT s.fact_id, min(m.occurred_at)
+SELECT s.fact_id, min(greatest(m.occurred_at, f.occurred_at))
 FROM facts f
 JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id
 JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
 CROSS JOIN LATERAL (SELECT lower(coalesce(m.name, 'The user') || '''s ') AS owner) AS own
 WHERE f.user_id = %(user_id)s AND s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
-  AND m.occurred_at > %(moment)s AND m.role = 'user' AND s.trust > 1
+  AND greatest(m.occurred_at, f.occurred_at) > %(moment)s AND m.role = 'user' AND s.trust > 1
   AND starts_with(lower(f.subject || '''s '), own.owner) AND starts_with(lower(%(subject)s || '''s '), own.owner)
   AND NOT EXISTS (SELECT 1 FROM messages b
                   WHERE b.user_id = %(user_id)s AND b.conversation_id = m.conversation_id

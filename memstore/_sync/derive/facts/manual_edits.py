@@ -17,11 +17,12 @@ from memstore._sync.store import chunks, embedding_models, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.drafts import BY_HAND, STATEMENT, UNTRUSTED, ExtractedFact
+from memstore.derive.facts.drafts import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.normalization import parse_slot, parse_type, slot_of_fact
 from memstore.derive.facts.note_facts import LOOSE
-from memstore.derive.rules.utterances import type_of
+from memstore.derive.facts.reader_extractor import read_statement
+from memstore.derive.facts.slots import slot_of_fact
+from memstore.derive.facts.utterances import type_of
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
@@ -74,8 +75,8 @@ def strip_blanks(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_type(new: NewFact, guidelines: Guidelines) -> str:
-    """Return the type that the rules read in the words of a fact; `statement` for none."""
-    read = parse_type(new.text, new.subject, new.language) or STATEMENT
+    """Return the type that the reader reads in the words of a fact; `statement` for none."""
+    read = read_statement(new.text, new.subject).type
     return (type_of(new.text, guidelines.words) or read) if read in LOOSE else read
 
 
@@ -132,7 +133,7 @@ def _with_slot(new: NewFact) -> NewFact:
     """Return a fact with the slot that its words fill, unless one is given."""
     if new.attribute is not None or new.value is not None:
         return new
-    slot = parse_slot(new.text, new.subject, new.language)
+    slot = read_statement(new.text, new.subject).slot
     return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
 
 
@@ -151,6 +152,8 @@ def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequen
         None if ended else slot_of_fact(fact),
         said_by_subject=True,
         learned_at=datetime.max.replace(tzinfo=UTC),
+        speaker=fact.subject.partition("'s ")[0],
+        may_change=True,
         spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
         vector=dependencies.embed([fact.text])[0],
     )
@@ -164,7 +167,8 @@ def add_fact(database: Database, dependencies: Dependencies, user_name: str, new
     user_id = ids.user_id(user_name)
 
     def add(dependencies: Dependencies) -> Fact:
-        entered = _as_extracted(dependencies, _columns(user_id, _with_slot(new)), new.sources)
+        with_slot = _with_slot(new)
+        entered = _as_extracted(dependencies, _columns(user_id, with_slot), new.sources)
         fact = entered.fact
         with database.user_transaction(user_id) as tx:
             messages.make_user(tx, user_name)
@@ -258,12 +262,16 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
                 done = facts.change(tx, old, "edited", actor=HAND, **columns)
             else:
                 done = _replace(tx, dependencies, old, entered)
-            if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            says_else = edited.id != old.id and edited.attribute is None
+            if says_else or (was.subject, was.attribute) != (edited.subject, edited.attribute):
                 reactivate_superseded(tx, old.id, done.at)
             stored = _fact(tx, edited.id)
-            if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            if says_else:
+                model = embedding_models.lock_active(tx, dependencies.embedder)
+                apply_manual_fact(tx, entered, stored, model)
+            elif (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
                 apply_edited_slot(tx, entered, stored)
-            return stored
+            return _fact(tx, edited.id)
 
     return run_with_active_embedder(database, dependencies, user_id, edit)
 

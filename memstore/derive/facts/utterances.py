@@ -1,7 +1,6 @@
 """What a message asserts in its author's own words, by sentences.
 
-Left out is code, quoted text, "translate this: …" with what follows, and a part that somebody plays ("act as if I
-were …"). Every character that stays keeps its place.
+Left out is code, and quoted or pasted text. Every character that stays keeps its place.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 from memstore.derive.chunking import sentences
-from memstore.derive.rules.pack import Language
 
 MOST_SENTENCES = 1000  # of a message; longer ones are pastes, and their ends are not read
 MAX_SENTENCE_LENGTH = 600  # characters of a sentence; longer ones are pastes, not statements
@@ -42,7 +40,6 @@ _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
     re.IGNORECASE,
 )
-_GAP = re.compile(r"\s{6,}")
 _NICKNAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
 _ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")  # "…, ok?" asks for nothing
@@ -59,7 +56,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Utterance:
-    """A message as the rules read it; `speaker` is the subject of its facts, None for "The user"."""
+    """A message as it is read for facts; `speaker` is the subject of its facts, None for "The user"."""
 
     text: str
     role: str
@@ -77,53 +74,36 @@ class Utterance:
         text = _UNSAID.sub(_blank, self.text).translate(_SIGNS)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
-        for quoted in (_QUOTED, _SINGLE):
-            text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blank(found), text)
+        text = _without_quotes(text)
         return _ITEM.sub(
             lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
         )
 
-    def asserted(self, language: Language | None) -> list[Sentence]:
-        """Return the sentences that are read; of a language without a file nobody knows which are not meant."""
+    @cached_property
+    def unquoted_text(self) -> str:
+        """The text with blanks for what stands in quotation marks, every character in its place."""
+        return _without_quotes(self.text.translate(_SIGNS))
+
+    @cached_property
+    def asserted(self) -> list[Sentence]:
+        """The sentences that are its author's own."""
         text = self.clean_text
-        if language is not None:
-            text = _without_text_to_work_on(text, language)
-        found = [
+        return [
             Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
             for start, stop in sentences(text)[:MOST_SENTENCES]
             if stop - start <= MAX_SENTENCE_LENGTH and not _NOT_PROSE.search(text, start, stop)
         ]
-        if language is None:
-            return found
-        asks_for_text = language.patterns["asks_for_text"]
-        found = [one for one in found if not asks_for_text.search(text, one.start, one.stop)]
-        taken_back = language.patterns["taken_back"]
-        return [
-            one
-            for place, one in enumerate(found)
-            if not (place + 1 < len(found) and taken_back.match(text, found[place + 1].start, found[place + 1].stop))
-        ]
-
-
-def _without_text_to_work_on(text: str, language: Language) -> str:
-    """Blank what is to be translated or mended, and all after a part that is played.
-
-    A text that begins on a line of its own goes on to the end of the message, as letters have paragraphs.
-    """
-    part = language.patterns["plays_a_part"].search(text)
-    text = text[: part.start()].ljust(len(text)) if part else text
-    for found in language.patterns["text_to_work_on"].finditer(text):
-        quoted = _GAP.match(text, found.end())  # where it was quoted, what stands behind that is the author's again
-        own_line = text.find("\n", found.end()) == found.end()
-        end = quoted.end() if quoted else -1 if own_line else text.find("\n\n", found.end())
-        end = end if end >= 0 else len(text)
-        text = f"{text[: found.start()]}{' ' * (end - found.start())}{text[end:]}"
-    return text
 
 
 def in_quotes(words: str) -> str:
     """Return words on one line without double quotation marks, which would end those that are put around them."""
     return " ".join(words.replace('"', "'").split())
+
+
+def _without_quotes(text: str) -> str:
+    for quoted in (_QUOTED, _SINGLE):
+        text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blank(found), text)
+    return text
 
 
 def _blank(found: re.Match[str]) -> str:
