@@ -47,6 +47,13 @@ OF_RELATIVES = {
     ],
 }
 
+OF_OTHERS = [
+    ("I live in Lyon.", "Élodie moved to Lille."),
+    ("I drive a Golf.", "Eva sold her Golf."),
+    ("I work at Shell.", "Åsa just started at Google."),
+    ("I live in Porto.", "Tom and Eva moved to Cork."),
+]
+
 Said = tuple[datetime, str, str | None]  # when, what, by whom
 
 
@@ -119,6 +126,7 @@ def test_the_words_of_somebody_else_end_nothing_of_the_speaker(url: str, name: s
         for first, second in pairs
         for who in RELATIVES[language]
     ]
+    told += [pair(first, second, name) for first, second in OF_OTHERS]
     ended = [one.text for facts in facts_of(url, told) for one in facts if one.state == "superseded"]
     assert ended == []
 

@@ -8,6 +8,7 @@ import pytest
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.note_facts import extract
 from memstore.derive.facts.quotations import is_answer, question_of
+from memstore.derive.facts.reader_extractor import read_statement
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader.notes import Note, Stretch
 from tests.helpers.reading import read
@@ -57,6 +58,37 @@ def test_a_list_of_allergies_is_kept_as_it_was_written() -> None:
 def test_only_what_its_clause_names_is_an_allergy() -> None:
     assert protections("My name is Zoe, I'm allergic to nuts.") == {"nut": "yes"}
     assert protections("I'm allergic to wasps, so the spare key is with Nadia.") == {"wasp": "yes"}
+    assert protections("I'm allergic to peanuts and also to penicillin.") == {"peanut": "yes", "penicillin": "yes"}
+    assert protections("I have a peanut and shellfish allergy.") == {"peanut": "yes", "shellfish": "yes"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I can't eat peanuts because I'm allergic to them.",
+        "Never give me penicillin, I'm allergic to it.",
+        "I am not only allergic to peanuts but to shellfish too.",
+    ],
+)
+def test_a_denial_of_something_else_denies_no_allergy(text: str) -> None:
+    assert "constraint" in [fact.type for fact in facts(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "slot"),
+    [
+        ("Alice does not have diabetes.", ("health/diabetes", "no")),
+        ("Alice no longer has asthma.", ("health/asthma", "no")),
+        ("Alice does not take metformin anymore.", ("medication/metformin", "no")),
+        ("Alice does not have dairy, she is allergic to milk.", None),
+        ("Alice does not take metformin with food.", None),
+    ],
+)
+def test_what_is_entered_takes_protection_away_only_where_it_says_just_that(
+    text: str, slot: tuple[str, str] | None
+) -> None:
+    read = read_statement(text, "Alice").slot
+    assert (read and (read.attribute, read.value)) == slot
 
 
 @pytest.mark.parametrize("text", ["got endometriosis", "have fibromyalgia", "got sarcoidosis"])

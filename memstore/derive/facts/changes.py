@@ -46,8 +46,10 @@ _OF_SOMEBODY = re.compile(
 )
 
 _NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
-    r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da)\b)([A-Z][\w-]+)"
-    r" (?:is|was|has|works?|lives?|moved|got|takes|eats|ist|war|hat|wohnt|arbeitet|lebt)\b"
+    r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
+    r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+)?"
+    r"(?:['’]s| (?:just |now |also |only )?(?:\w+(?:s|ed)|got|sold|bought|left|quit|went|took|had|ist|war|hat|wohnt"
+    r"|arbeitet|lebt|zog))\b"
 )
 
 

@@ -10,7 +10,7 @@ The same messages always give the same facts, and no text raises an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memstore.derive.chunking import Spans, sentences
@@ -53,15 +53,15 @@ MOST_NAMING = 4  # words of the name of an allergy or a medicine
 MOST_STANDING = 10  # words of a sentence about who somebody is
 SURE = {"constraint": 0.4, "identity": 0.85}  # probability from which they do
 SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
-_ALLERGY = re.compile(r"\s*\ballerg\w*\b", re.IGNORECASE)
-# Where another clause begins, behind an allergy and before it.
-_GOES_ON = re.compile(
-    r"\b(?:so|but|because|which|since|when|also|aber|weil|deshalb)\b|[.;:]"
-    r"|, (?:and |und )?(?:I|my|we|our|ich|mein\w*)\b",
+_ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
+# Where a clause ends that speaks of an allergy.
+_CLAUSE = re.compile(
+    r"\b(?:so|but(?! also)|because|which|since|when|aber|weil|deshalb)\b|[.;]"
+    r"|(?:,|\b(?:and|und)\b) (?:and |und )?(?:I|my|we|our|ich|mein\w*)\b",
     re.IGNORECASE,
 )
-_WENT_BEFORE = re.compile(r"[,.;:]|\b(?:and|but|und|aber)\b", re.IGNORECASE)
-_NO_ALLERGY = re.compile(r"(?:\b(?:not|no|never|nicht|kein\w*)\b|n['’]?t\b)[^.;,]*\ballerg", re.IGNORECASE)
+_AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
+_NOT_ONLY = re.compile(r"\bnot (?:only|just)\b|\bnicht nur\b", re.IGNORECASE)
 # How an allergy is told, and that it is none, in the languages of the reader.
 _ALLERGIC = {
     "en": ("{} is allergic to {}.", "{} is not allergic to {}."),
@@ -74,12 +74,18 @@ _NO_NAME = re.compile(
     r"|(?:tablet|pill|capsule|dose|milligram|tablette|kapsel)\w*",
     re.IGNORECASE,
 )
-_FORGET = re.compile(r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b[^,;:]*", re.IGNORECASE)
+_FORGET = re.compile(
+    r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
+)
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
 LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
-_USER = re.compile(r"\b(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)\b", re.IGNORECASE)
+_USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
 _USERS = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
-_CALLED_USER = re.compile(r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)(?=['’]s\b| )", re.IGNORECASE)
+_CALLED_USER = re.compile(
+    r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)"
+    r"(?=['’]s\b| (?!(?:interface|manual|account|name|group)s?\b)\w+(?:s|ed|t)\b)",
+    re.IGNORECASE,
+)
 _ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")  # "@bob: …": the reader knows no message that begins so
 
 
@@ -109,7 +115,7 @@ def extract(
             continue
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
-        if _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
+        if not is_guard and _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
             continue
         unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
         if unquoted < OWN * count_words(utterance.text, note.start, note.stop):
@@ -233,10 +239,19 @@ def _always_holds(note: Note, words: str) -> bool:
     if note.attribute not in ALWAYS_TOLD[note.type] or note.confidence < SURE[note.type]:
         return False
     is_ban = note.attribute == "diet" and not DIETS.search(words)  # "I've cut out dairy"
-    if not (note.holds or is_ban) or _NO_ALLERGY.search(words):
+    if not (note.holds or is_ban) or (note.attribute == "allergy" and _is_denied(note, words)):
         return False
     is_short = note.sentence is not None and len(note.sentence.split()) <= MOST_STANDING
     return note.type != "identity" or (note.value is not None and is_short)
+
+
+def _is_denied(note: Note, words: str) -> bool:
+    """Whether the words of a note deny what it tells: of an allergy those of its clause, before it is named."""
+    allergy = _ALLERGY.search(words) if note.attribute == "allergy" else None
+    if allergy is None:
+        return is_denied(words)
+    before = _CLAUSE.split(words[: allergy.start()])[-1]
+    return is_denied(before.rpartition(",")[2]) and not _NOT_ONLY.search(before)
 
 
 def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> list[FactDraft]:
@@ -248,24 +263,14 @@ def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> l
     words = utterance.text[note.start : note.stop]
     of_speaker = note.of_speaker or (note.subject and _ALLERGY.search(utterance.text, *note.subject))
     is_allergy = note.attribute == "allergy"
-    if note.attribute not in GUARDED or note.holds == is_denied(words) or not of_speaker:
+    if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
     if is_allergy and not _ALLERGY.search(utterance.text, *sentences_of(note, spans)):
         return []  # who keeps bees is not allergic to them
     type = "constraint" if note.holds else STATEMENT
     allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
-    end = _GOES_ON.search(utterance.text, allergy.end(), note.stop) if allergy else None
     made = []
-    for value in dict.fromkeys(note.values):
-        if is_allergy and end and value.start >= end.start():
-            continue  # "allergic to wasps, so the key is with Nadia"
-        if (
-            allergy
-            and value.stop <= allergy.start()
-            and _WENT_BEFORE.search(utterance.text, value.stop, allergy.start())
-        ):
-            continue  # "my name is Zoe, I'm allergic to nuts"
-        name = without_article(_ALLERGY.sub("", utterance.text[value.start : value.stop]))
+    for value, name in _things(note, utterance.text, allergy):
         key = name.casefold()
         if not key or _NO_NAME.fullmatch(key) or (not is_allergy and any(map(str.isdigit, key))):
             continue
@@ -278,6 +283,19 @@ def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> l
         said = (kind_of(type), utterance.subject, note.confidence, code, value.start, value.stop)
         made.append(FactDraft(text, type, *said, slot=slot))
     return made
+
+
+def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tuple[Stretch, str]]:
+    """Yield the things that the values of a note name, with their place; of an allergy those of its clause."""
+    for value in dict.fromkeys(note.values):
+        behind = allergy is not None and value.stop <= allergy.start()
+        between = (
+            (value.stop, allergy.start()) if behind and allergy else (allergy.end() if allergy else 0, value.start)
+        )
+        if allergy and between[0] < between[1] and _CLAUSE.search(text, *between):
+            continue  # "my name is Zoe, I'm allergic to nuts"
+        for name in _AND.split(_ALLERGY.sub("", text[value.start : value.stop])):
+            yield value, without_article(name)
 
 
 def extract_memory(

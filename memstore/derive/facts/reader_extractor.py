@@ -31,7 +31,7 @@ from memstore.derive.facts.quotations import question_of, words_of
 from memstore.derive.facts.slots import Slot
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader import read_notes
-from memstore.derive.reader.notes import ReaderInput
+from memstore.derive.reader.notes import Note, ReaderInput
 from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
@@ -137,8 +137,8 @@ def read_statement(text: str, subject: str) -> Statement:
     """Return what the reader understands of a statement about a subject."""
     spoken = _as_spoken(text, subject)
     [notes] = read_notes([ReaderInput("", spoken)])
-    if _HAS_NOT.match(spoken):
-        notes = [replace(note, holds=False) for note in notes]
+    if denied := _HAS_NOT.match(spoken):
+        notes = [replace(note, holds=note.holds and not _is_object(note, denied, spoken)) for note in notes]
     facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
     types = [fact.type for fact in facts]
     type = CONSTRAINT if CONSTRAINT in types else next(iter(types), STATEMENT)
@@ -155,11 +155,23 @@ def _as_spoken(text: str, subject: str) -> str:
     return f"I{_THIRD.sub(_first_person, rest, count=1)}" if rest[:1] == " " else words_of(text)
 
 
-_HAS_NOT = re.compile(r"I (?:do not|don['’]t|no longer) (?:have|take|suffer)\b", re.IGNORECASE)
-_THIRD = re.compile(r"(?<=^ )\w+s\b")
+_HAS_NOT = re.compile(r"I (?:(?:do not|don['’]t) (?:have|take)|no longer (?:has|takes))\b", re.IGNORECASE)
+_NO_MORE = re.compile(r" ?(?:any ?more|any longer)?[ .!]*", re.IGNORECASE)
+
+
+def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
+    """Whether all that is denied in a statement is the illness or the medicine of a note."""
+    if note.attribute not in ("condition", "medicine") or note.value is None:
+        return False
+    is_next = not text[denied.end() : note.value.start].strip()
+    return is_next and _NO_MORE.fullmatch(text, note.value.stop) is not None
+
+
+_THIRD = re.compile(r"(?<=^ )\w+s(?:n['’]t)?\b")
 _FIRST_PERSON = {"is": "am", "has": "have", "does": "do", "was": "was", "always": "always", "goes": "go"}
+_FIRST_PERSON |= {"isn't": "am not", "hasn't": "haven't", "doesn't": "don't", "wasn't": "wasn't"}
 
 
 def _first_person(verb: re.Match[str]) -> str:
     """Return a verb of the third person in the first: "lives" is "live"."""
-    return _FIRST_PERSON.get(verb[0], verb[0][:-1])
+    return _FIRST_PERSON.get(verb[0].replace("’", "'"), verb[0].removesuffix("s"))

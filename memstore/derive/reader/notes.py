@@ -84,7 +84,9 @@ MISSING = 2, 4  # words of a clause, before and behind a note, with which it is 
 NEAR = 60  # characters in which these are looked for
 _EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
 _LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
-_TRAILING = re.compile(r"(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
+)
 GAP = 4  # tokens between two stretches of a note
 SURE = np.log(0.6)  # least probability of each edit of a plain sentence
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two

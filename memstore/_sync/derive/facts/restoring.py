@@ -75,7 +75,8 @@ def restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
         is_anew = done.actor.startswith(READER_RECIPE) and done.actor != new.fact.recipe
         is_named = is_anew or done.actor.startswith(MODEL_RECIPE)
         fact = facts.fact(tx, done.fact_id) if is_named else None
-        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
+        has_slot = slot_of_fact(new.fact) is not None
+        if fact is None or fact.id in new.ends or (has_slot and fact.attribute == new.fact.attribute):
             continue
         if facts.is_as_left(done, fact):
             facts.reverse(tx, done, fact, actor=actor)
