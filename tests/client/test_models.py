@@ -294,7 +294,7 @@ async def test_the_reader_and_a_model_do_not_say_one_thing_twice(store: AsyncMem
     assert (fact.text, len(fact.sources)) == (said, 3)
     await store.derive(redo="facts")
     [fact] = await trip.user.facts(state="all")
-    assert (fact.text, fact.value) == (said, None)
+    assert (fact.text, fact.value) == (said, "leeds")
 
 
 async def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: AsyncMemoryStore, url: str) -> None:

@@ -71,7 +71,7 @@ _ALLERGIC[UNKNOWN] = _ALLERGIC["en"]
 _THE_USER = {"de": "Der Nutzer"}  # in the language of a fact
 _NO_NAME = re.compile(
     r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
-    r"|(?:tablet|pill|capsule|dose|milligram|tablette|kapsel)\w*",
+    r"|(?:tablet|pill|capsule|dose|medication|medicine|med|drug|medikament|milligram|tablette|kapsel)\w*",
     re.IGNORECASE,
 )
 _FORGET = re.compile(
