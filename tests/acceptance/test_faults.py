@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,7 +33,7 @@ from memstore.store.embedded.folder import attempts
 from memstore.store.embedded.postmaster import find_processes, get_cmdline
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import rows
-from tests.working import HASHING, said
+from tests.working import HASHING, START, said
 
 Socket = socket.socket
 
@@ -483,7 +484,7 @@ def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
 def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(
     url: str, twin: str, work: str
 ) -> None:
-    """By rules and by models: facts that supersede each other and their changes, summaries, invalid responses.
+    """By the reader and by models: facts that supersede each other and their changes, summaries, invalid responses.
 
     With TEST_DOSE=8 it is killed at more than 100 random points.
     """
@@ -492,7 +493,12 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
             for user in ("alice", "bob"):
                 for number in range(6 * DOSE):
                     name = f"{user}{number}"
-                    store.user(user).conversation(name).add_many(said(name, 100 if number % 6 == 0 else 35))
+                    talk = store.user(user).conversation(name)
+                    if number == 0:
+                        for day, text in enumerate(("My manager is Ann.", "My manager is now Bob.")):
+                            at = START - timedelta(days=9 - day)
+                            talk.add("user", text, occurred_at=at, external_id=f"{name}: manager {day}")
+                    talk.add_many(said(name, 100 if number % 6 == 0 else 35))
     live_and_die(twin, work, seed=1, lives=0)
     killed = live_and_die(url, work, seed=1, lives=15 * DOSE)
     print(f"killed {killed} times")
