@@ -30,7 +30,8 @@ from memstore.text import word_set
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
 NEVER = 2.0  # for a home and a job
 EVENT = "event"  # the type of what happened, which nothing ends
-OUTDATED = 0.88  # probability from which a statement makes another outdated
+# Probability from which a statement makes another outdated: short ones, of at most so many words, and longer ones.
+OUTDATED, OUTDATED_LONG, SHORT = 0.88, 0.95, 12
 OF_ONE_VALUE = 0.5  # and where both tell the same attribute of one value, such as where somebody lives
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
@@ -101,7 +102,10 @@ def _least(fact: FactColumns, other: FactColumns) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
     if fact.attribute == other.attribute and fact.attribute in SINGLE:
         return OF_ONE_VALUE
-    return NEVER if fact.attribute in SINGLE and other.attribute in SINGLE else OUTDATED
+    if fact.attribute in SINGLE and other.attribute in SINGLE:
+        return NEVER
+    is_short = all(len(words_of(one.text).split()) <= SHORT for one in (fact, other))
+    return OUTDATED if is_short else OUTDATED_LONG
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
