@@ -105,7 +105,7 @@ def _add_profile(
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
-    # Here, since they load the reader.
+    # Here: most contexts have no profile.
     from memstore.context.profile import compose_profile  # noqa: PLC0415
 
     request = resolved.request

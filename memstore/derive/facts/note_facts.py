@@ -27,7 +27,7 @@ from memstore.derive.facts.quotations import (
     whole_thoughts,
     with_neighbours,
 )
-from memstore.derive.facts.slots import SINGLE, protection, without_article
+from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_article
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
 from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
@@ -42,8 +42,6 @@ SURE_PLAIN = 0.85  # probability of a note from which it is told in plain words
 OWN = 0.5  # share of the words of a note that stand in no quotation marks
 WHOLE = 0.7  # share of a sentence that its plain words tell
 RENAMED = {"instruction": "procedure", "relation": "relationship"}  # types of notes that facts call otherwise
-# The slot of a value that protects somebody, by the reader's attribute.
-GUARDED = {"allergy": "allergy", "condition": "health", "medicine": "medication", "diet": "diet"}
 # Types of which facts stand in every context, and the attributes by which they surely are.
 ALWAYS_TOLD = {
     "constraint": frozenset(GUARDED),
@@ -177,8 +175,7 @@ def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool)
     """Whether a note becomes plain words: they are sure, and understood without the words around them.
 
     A message to an assistant that says much else is quoted, and so are other languages: in German the verb may stand at
-    the end. Of a
-    long dictation without stops plain words are better than a cut from it.
+    the end. Of a long dictation without stops plain words are better than a cut from it.
     """
     if note.sentence is None or note.leans or note.confidence < SURE_PLAIN:
         return False
@@ -288,12 +285,11 @@ def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> l
 def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tuple[Stretch, str]]:
     """Yield the things that the values of a note name, with their place; of an allergy those of its clause."""
     for value in dict.fromkeys(note.values):
-        behind = allergy is not None and value.stop <= allergy.start()
-        between = (
-            (value.stop, allergy.start()) if behind and allergy else (allergy.end() if allergy else 0, value.start)
-        )
-        if allergy and between[0] < between[1] and _CLAUSE.search(text, *between):
-            continue  # "my name is Zoe, I'm allergic to nuts"
+        if allergy:
+            is_before = value.stop <= allergy.start()
+            between = (value.stop, allergy.start()) if is_before else (allergy.end(), value.start)
+            if between[0] < between[1] and _CLAUSE.search(text, *between):
+                continue  # "my name is Zoe, I'm allergic to nuts"
         for name in _AND.split(_ALLERGY.sub("", text[value.start : value.stop])):
             yield value, without_article(name)
 
