@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import torch
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch import Tensor
@@ -103,6 +104,32 @@ def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
     model.graph.node.extend(pairs.graph.node)
     model.graph.output.append(output)
     file.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def copy_relations(begin: Path, file: Path) -> None:
+    """Add to a reader's graph the reading of pairs of another, with which it shares its first layers."""
+    begun, model = (onnx.load(each, load_external_data=False) for each in (begin, file))
+    model.graph.initializer.extend(each for each in begun.graph.initializer if each.name.startswith("pairs."))
+    model.graph.node.extend(
+        node for node in begun.graph.node if node.output[0] == RELATION or node.output[0].startswith("pairs.")
+    )
+    model.graph.output.extend(each for each in begun.graph.output if each.name == RELATION)
+    file.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def weights_of(file: Path) -> dict[str, Tensor]:
+    """Return the weights of a reader's graph: those in int8 as they are computed with."""
+    tensors = onnx.load(file, load_external_data=False).graph.initializer
+    stored = {each.name: numpy_helper.to_array(each) for each in tensors if each.data_location != each.EXTERNAL}
+    weights = {}
+    for name, values in stored.items():
+        base = name.removesuffix("_quantized")
+        if base != name:
+            exact = (values.astype(np.float32) - stored[f"{base}_zero_point"]) * stored[f"{base}_scale"]
+            values = np.ascontiguousarray(exact.T)
+        if base.startswith(("encoder.", "embeddings.", "heads.")):
+            weights[base] = torch.from_numpy(values.astype(np.float32).copy())
+    return weights
 
 
 def _quantized(model: onnx.ModelProto) -> onnx.ModelProto:

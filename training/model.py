@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 LAYERS, HEADS, SIZE, WIDE, WORDS, PLACES = 6, 12, 384, 1536, 30522, 512
+SHARED = 3  # layers that the reading of pairs shares with that of messages
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from export import write
+from export import copy_relations, weights_of, write
 from measure import agree, score
-from model import Encoder
+from model import SHARED, Encoder
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,6 +34,7 @@ MASK, MASKED = 103, 0.12  # the token, and the share of tokens that are masked
 LAYER_DECAY = 0.85  # of the rate from one layer to the one below
 DECAY = 0.998  # of the mean of the weights over the steps, which is what is kept
 RATE, HEAD_RATE = 3e-4, 3e-3
+MORE = 0.3  # share of the rates at which a reader learns more
 WEIGHTS = {"kept": 1.0, "type": 0.5, "attribute": 0.5, "edit": 0.2, "phrase": 0.2}  # of losses; others
 OTHERS = 0.3
 
@@ -85,12 +86,19 @@ def loss_of(logits: dict[str, Tensor], batch: Sequence[dict[str, Any]]) -> Tenso
     return total
 
 
-def train(examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: int, seed: int) -> Encoder:
-    """Return a reader that has learnt from examples."""
+def train(
+    examples: Sequence[dict[str, Any]], labels: dict[str, int], epochs: int, seed: int, begin: Path | None = None
+) -> Encoder:
+    """Return a reader that has learnt from examples, or learnt more: its layers that pairs share stay as they were."""
     torch.manual_seed(seed)
     random.seed(seed)
     reader = Encoder(labels, WEIGHTS_FILE)
-    return learn(reader, lambda: examples, loss_of, epochs)
+    if begin is None:
+        return learn(reader, lambda: examples, loss_of, epochs)
+    reader.load_state_dict(weights_of(begin / GRAPH), strict=False)
+    for part in (reader.embeddings, *reader.encoder["layer"][:SHARED]):
+        part.requires_grad_(False)
+    return learn(reader, lambda: examples, loss_of, epochs, MORE)
 
 
 def learn(
@@ -98,13 +106,20 @@ def learn(
     examples: Callable[[], Sequence[dict[str, Any]]],
     loss_of: Callable[[dict[str, Tensor], Sequence[dict[str, Any]]], Tensor],
     epochs: int,
+    share: float = 1.0,
 ) -> Encoder:
-    """Return the encoder after it has learnt from the examples of each epoch: the mean of its weights."""
-    groups = [{"params": list(encoder.heads.parameters()), "lr": HEAD_RATE}]
+    """Return the encoder after it has learnt from the examples of each epoch: the mean of its weights.
+
+    `share` is that of the rate at which it learns.
+    """
+    groups = [{"params": list(encoder.heads.parameters()), "lr": HEAD_RATE * share}]
     parts = [encoder.embeddings, *encoder.encoder["layer"]]
     for depth, part in enumerate(reversed(parts)):
         groups.append(
-            {"params": [each for each in part.parameters() if each.requires_grad], "lr": RATE * LAYER_DECAY**depth}
+            {
+                "params": [each for each in part.parameters() if each.requires_grad],
+                "lr": RATE * share * LAYER_DECAY**depth,
+            }
         )
     optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
     steps = epochs * -(-len(examples()) // BATCH)
@@ -154,16 +169,20 @@ def main() -> None:
     parser.add_argument("data", nargs="+", type=Path)
     parser.add_argument("--check", nargs="*", type=Path, default=[])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--begin", type=Path, help="a reader that learns more; its reading of pairs comes along")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     messages, checked = read(options.data), read(options.check)
-    told = phrases(messages, PHRASES)
+    before = json.loads((options.begin / CARD).read_text(encoding="utf-8")) if options.begin else {}
+    told = before.get("phrases") or phrases(messages, PHRASES)
     maker = Examples(told)
-    reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed)
+    reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed, options.begin)
     options.out.mkdir(parents=True, exist_ok=True)
     write(reader.state_dict(), options.out / GRAPH)
-    card = {"phrases": told, "line": [1.0, 0.0, 0.0]}
+    if options.begin:
+        copy_relations(options.begin / GRAPH, options.out / GRAPH)
+    card = before | {"phrases": told, "line": [1.0, 0.0, 0.0]}
     (options.out / CARD).write_text(json.dumps(card))
     found = Reader(options.out).read(turns(checked))
     matches = [agree(message, notes) for message, notes in zip(checked, found, strict=True)]

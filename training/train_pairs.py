@@ -1,8 +1,8 @@
 """Teach a trained reader what a statement does to an earlier one: train_pairs.py --pairs FILE… --lives FILE… --out DIR
 
-A line of --pairs is a pair, or a statement with several later ones ("news"); one of --lives is what a person says over
-months. Of --facts, which are labelled messages, two values of one attribute are of one person: "lives in Porto", and
-later "lives in Cork".
+A line of --pairs is a pair, or a statement with several later ones ("news"), each as a clause, in plain words, and in
+some files as the whole message; one of --lives is what a person says over months. Of --facts, which are labelled
+messages, two values of one attribute are of one person: "lives in Porto", and later "lives in Cork".
 
 Needs torch, onnx and memstore. DIR has a reader; its first layers stay as they are, and the others are learnt once
 more, for pairs. The files of --check are not learnt from: they measure.
@@ -22,25 +22,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
-from export import add_relations
-from model import Encoder
-from onnx import numpy_helper
+from export import add_relations, weights_of
+from model import SHARED, Encoder
 from torch import Tensor
 from torch.nn import functional
 from train import learn
 
 from examples import read
+from memstore.derive.facts.slots import SINGLE
 from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
 from memstore.derive.reader.notes import RELATIONS, Pair
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 
-SHARED = 3  # layers that pairs share with messages
 NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one
 FORMS = 2  # of each pair in which something changes: plain, quoted, with the words around
-# Attributes of facts about the speaker of which a later value replaces an earlier, and those of which several hold.
-SINGLE = ("residence", "job", "employer", "phone", "email", "address", "age", "name", "birthday")
+# Attributes of facts about the speaker of which several values hold at once.
 MANY = (
     "likes",
     "dislikes",
@@ -65,10 +62,10 @@ tokenizer = cache(load_tokenizer)
 
 
 def pairs_in(line: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the pairs of a line: itself, or a statement with each of its later ones, quoted or in plain words."""
+    """Yield the pairs of a line: itself, or a statement with each of its later ones, in one of their forms."""
     for later in line.get("news", [line]):
         old, new = (
-            random.choice([each[name], each.get(f"{name}_plain", each[name])])
+            random.choice([each[form] for form in (name, f"{name}_plain", f"{name}_text") if form in each])
             for each, name in ((line, "old"), (later, "new"))
         )
         yield {"name": line.get("name", ""), "old": old, "new": new, "label": later["label"]}
@@ -162,21 +159,6 @@ def pair_encoder(graph: Path) -> Encoder:
     for part in (encoder.embeddings, *encoder.encoder["layer"][:SHARED]):
         part.requires_grad_(False)
     return encoder
-
-
-def weights_of(graph: Path) -> dict[str, Tensor]:
-    """Return the weights of a reader's graph: those in int8 as they are computed with."""
-    tensors = onnx.load(graph, load_external_data=False).graph.initializer
-    stored = {each.name: numpy_helper.to_array(each) for each in tensors if each.data_location != each.EXTERNAL}
-    weights = {}
-    for name, values in stored.items():
-        base = name.removesuffix("_quantized")
-        if base != name:
-            exact = (values.astype(np.float32) - stored[f"{base}_zero_point"]) * stored[f"{base}_scale"]
-            values = np.ascontiguousarray(exact.T)
-        if base.startswith(("encoder.", "embeddings.")):
-            weights[base] = torch.from_numpy(values.astype(np.float32).copy())
-    return weights
 
 
 def train(

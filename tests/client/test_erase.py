@@ -347,7 +347,7 @@ async def test_a_verification_finds_samples_whose_target_somebody_has_raised(sto
 async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     named, _ = await alice.conversation("c").add_many(
-        [{"role": "user", "content": "Quollwen is here."}, {"role": "user", "content": "I live in Leeds."}]
+        [{"role": "user", "content": "Quollwen?"}, {"role": "user", "content": "I live in Leeds."}]
     )
     await store.derive()
     with psycopg.connect(store.url) as superuser:  # as a chat model words it, which reads the messages before

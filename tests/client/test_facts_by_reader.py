@@ -18,6 +18,9 @@ async def say(store: AsyncMemoryStore, text: str, day: int = 0, place: str = "on
     await store.derive()
 
 
+THINGS = ("the sea", "old pubs", "the market", "the ferry", "long walks", "the rain", "jazz", "the library")
+
+
 async def active(store: AsyncMemoryStore) -> set[str]:
     return {fact.text for fact in await store.user("alice").facts()}
 
@@ -55,6 +58,22 @@ async def active(store: AsyncMemoryStore) -> set[str]:
             },
         ),
         (["My daughter Lily is 9.", "My daughter Lily is 10 now."], {"The user's daughter Lily is 10 now."}),
+        (
+            ["my boss Anders wants everything in bullet points", "Anders has retired, Ritu is my boss now"],
+            {'The user: "Anders has retired, Ritu is my boss now"'},
+        ),
+        (
+            ["Ich trinke jeden Morgen Kaffee.", "Kaffee trink ich nicht mehr"],
+            {'The user: "Kaffee trink ich nicht mehr"'},
+        ),
+        (
+            ["I have a dog called Rex.", "My dog Rex is a beagle."],
+            {"The user has a dog called Rex.", "The user's dog Rex is a beagle."},
+        ),
+        (
+            ["I live in Leeds.", "I'm moving to Cork in June."],
+            {"The user lives in Leeds.", "The user is moving to Cork in June."},
+        ),
     ],
 )
 async def test_what_changes_one_thing_leaves_the_others(
@@ -214,7 +233,7 @@ async def test_within_a_conversation_what_was_said_last_holds_whatever_its_clock
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, back: timedelta, in_steps: bool
 ) -> None:
     user = store.user("alice")
-    said = ["My manager is Anna.", "My manager is Bob now.", "My bike is blue.", "My manager is Carol now."]
+    said = ["My manager is Anna.", "My manager is Bob now.", "I play the cello.", "My manager is Carol now."]
     for number, text in enumerate(said):
         await user.conversation("c").add("user", text, occurred_at=START - number * back)
         if in_steps:
@@ -224,10 +243,10 @@ async def test_within_a_conversation_what_was_said_last_holds_whatever_its_clock
     assert states == {
         "The user's manager is Anna.": "superseded",
         "The user's manager is Bob now.": "superseded",
-        "The user's bike is blue.": "active",
+        "The user plays the cello.": "active",
         "The user's manager is Carol now.": "active",
     }
-    left = {"The user's bike is blue.", "The user's manager is Carol now."}
+    left = {"The user plays the cello.", "The user's manager is Carol now."}
     monkeypatch.setattr(reader_extractor, "RECIPE", "reader/test")
     assert (await store.derive(redo="facts")).redone == 1
     assert await active(store) == left
@@ -236,3 +255,13 @@ async def test_within_a_conversation_what_was_said_last_holds_whatever_its_clock
     await user.conversation("other").add("user", text, occurred_at=START - timedelta(days=1))
     await store.derive()
     assert await active(store) == left
+
+
+async def test_a_home_is_compared_with_the_last_one_however_many_facts_are_nearer(store: AsyncMemoryStore) -> None:
+    user = store.user("alice")
+    said = ["I live in Porto.", *(f"I like {thing} in Cork." for thing in THINGS), "I live in Cork now."]
+    for number, text in enumerate(said):
+        await user.conversation("c").add("user", text, occurred_at=START + number * timedelta(days=1))
+    await store.derive()
+    states = {fact.text: fact.state for fact in await user.facts(state=None)}
+    assert (states["The user lives in Porto."], states["The user lives in Cork now."]) == ("superseded", "active")

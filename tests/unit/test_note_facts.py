@@ -9,6 +9,7 @@ from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.note_facts import extract
 from memstore.derive.facts.quotations import is_answer, question_of
 from memstore.derive.facts.reader_extractor import read_statement
+from memstore.derive.facts.slots import without_article
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader.notes import Note, Stretch
 from tests.helpers.reading import read
@@ -50,9 +51,29 @@ def test_an_allergy_is_kept_with_its_thing(text: str, things: list[str]) -> None
     assert protections(text) == dict.fromkeys(things, "yes")
 
 
-def test_a_list_of_allergies_is_kept_as_it_was_written() -> None:
-    [fact] = facts("My allergies: tree nuts, shellfish, kiwi.")
-    assert (fact.type, fact.text) == ("constraint", 'Alice: "My allergies: tree nuts, shellfish, kiwi."')
+def test_of_a_list_each_allergy_is_a_fact() -> None:
+    found = {fact.text: fact.type for fact in facts("My allergies: tree nuts, shellfish, kiwi.")}
+    assert found.pop('Alice: "My allergies: tree nuts, shellfish, kiwi."') == "event"
+    assert found == {f"Alice is allergic to {each}.": "constraint" for each in ("tree nuts", "shellfish", "kiwi")}
+
+
+@pytest.mark.parametrize(
+    ("text", "thing"),
+    [
+        ("I can't have shellfish, my throat closes up.", "shellfish"),
+        ("Erdnüsse vertrage ich nicht, da krieg ich keine Luft.", "Erdnüsse"),
+    ],
+)
+def test_what_cannot_be_had_is_no_denial(text: str, thing: str) -> None:
+    assert [fact.type for fact in facts(text) if thing in fact.text] == ["constraint"]
+
+
+def test_who_carries_a_pen_is_not_allergic_to_it() -> None:
+    assert protections("My name is Zoe, I'm allergic to nuts and I carry an EpiPen.") == {"nut": "yes"}
+
+
+def test_a_medicine_is_named_without_its_form() -> None:
+    assert without_article("Ferogradumet tablets") == without_article("the Ferogradumet") == "Ferogradumet"
 
 
 def test_only_what_its_clause_names_is_an_allergy() -> None:

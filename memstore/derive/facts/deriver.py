@@ -64,7 +64,7 @@ async def apply_fact(
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
-    compared = fact, new.slot and new.slot.attribute, new.spans[0], new.vector, model, candidates
+    compared = fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
     known = await facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -184,7 +184,7 @@ async def apply_manual_fact(
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
     [near] = await facts.nearest(tx, [(fact, "", new.vector)], model)
-    known = await facts.known(tx, fact, new.slot and new.slot.attribute, None, new.vector, model, near)
+    known = await facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if says_no_more(new, one)]
     if fact.valid_to is None or fact.valid_to > said_at:
@@ -204,7 +204,7 @@ async def apply_manual_fact(
 
 async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    known = await facts.known(tx, fact, new.slot and new.slot.attribute, None, None, None)
+    known = await facts.known(tx, fact, new.compared_attribute, None, None, None)
     decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
         await _execute(tx, new, fact, decision, new.fact.occurred_at, None)

@@ -17,7 +17,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.derive.dependencies import DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines
-from memstore.derive.facts.slots import Slot
+from memstore.derive.facts.slots import SINGLE, Slot
 from memstore.ingest.redaction import load_detectors
 from memstore.models import (
     QUARANTINED,
@@ -165,6 +165,11 @@ class ExtractedFact:
     successor: Successor | None = None  # the first that was said later and makes it outdated, by the reader
     alias: str = ""  # another name of the subject, under which facts may be known
     said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
+
+    @property
+    def compared_attribute(self) -> str | None:
+        """The attribute whose known values it is compared with, however far they are: its slot's, or a single one."""
+        return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
 
 
 @dataclass(frozen=True, slots=True)

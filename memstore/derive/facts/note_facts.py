@@ -35,8 +35,8 @@ from memstore.models import Role, kind_of
 
 SURE_ATTRIBUTE = 0.8  # probability from which an attribute of one value is told
 QUOTED = 0.6  # confidence of what somebody else found worth keeping
-# Probabilities from which a note is kept; among friends, who tell of their lives; and of what protects the speaker.
-LEAST, LEAST_OF_FRIENDS, LEAST_OF_GUARDS = 0.5, 0.45, 0.4
+LEAST = 0.4  # probability from which a note is kept
+LEAST_OF_ALLERGIES = 0.2  # and from which one is to an assistant that says "allergic": to miss it does harm
 MOST_ELSE = 8  # words of a message that plain words leave out
 SURE_PLAIN = 0.85  # probability of a note from which it is told in plain words
 OWN = 0.5  # share of the words of a note that stand in no quotation marks
@@ -49,7 +49,7 @@ ALWAYS_TOLD = {
 }
 MOST_NAMING = 4  # words of the name of an allergy or a medicine
 MOST_STANDING = 10  # words of a sentence about who somebody is
-SURE = {"constraint": 0.4, "identity": 0.85}  # probability from which they do
+SURE = {"constraint": LEAST_OF_ALLERGIES, "identity": 0.85}  # probability from which they do
 SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
 _ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
@@ -57,6 +57,10 @@ _CLAUSE = re.compile(
     r"\b(?:so|but(?! also)|because|which|since|when|aber|weil|deshalb)\b|[.;]"
     r"|(?:,|\b(?:and|und)\b) (?:and |und )?(?:I|my|we|our|ich|mein\w*)\b",
     re.IGNORECASE,
+)
+# What somebody is allergic to where the reader names nothing: it was made of English texts, and misses it in German.
+_THING = re.compile(
+    r"allergi\w+ (?:gegen|to) (?P<after>[^\W\d_][\w-]*)|gegen (?P<before>[^\W\d_][\w-]*)(?=[\w ]* allerg)"
 )
 _AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
 _NOT_ONLY = re.compile(r"\bnot (?:only|just)\b|\bnicht nur\b", re.IGNORECASE)
@@ -93,7 +97,7 @@ def extract(
     before: Sequence[Utterance] = (),
     *,
     question: str = "",
-    least: float | None = None,
+    least: float = LEAST,
     types: Mapping[str, re.Pattern[str]] | None = None,
 ) -> list[FactDraft]:
     """Return the facts that the notes of a message say, in its order, if they are probable enough.
@@ -104,26 +108,24 @@ def extract(
     note is kept.
     """
     to_friend = _to_friend(utterance, before)
-    least = least if least is not None else LEAST_OF_FRIENDS if to_friend else LEAST
     code, spans = language_of(utterance.text), sentences(utterance.text)
     facts, quoted = list[FactDraft](), list[Note]()
     for note in notes:
-        is_guard = note.type == "constraint" and note.attribute in GUARDED and not to_friend
-        if note.confidence < (LEAST_OF_GUARDS if is_guard else least):
+        says_allergic = note.attribute == "allergy" and _ALLERGY.search(utterance.text, note.start, note.stop)
+        if note.confidence < (LEAST_OF_ALLERGIES if says_allergic and not to_friend else least):
             continue
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
+        is_guard = note.type == "constraint" and note.attribute in GUARDED and not to_friend
         if not is_guard and _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
             continue
         unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
         if unquoted < OWN * count_words(utterance.text, note.start, note.stop):
             continue  # somebody else's words
-        if note.attribute == "allergy" and not note.values:
-            continue  # "allergic to Mondays"
         if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
-        protections = _protections(note, utterance, spans, code)
+        protections = _protections(note, utterance, code)
         named = [one for one in protections if one.text]
         if len(named) > 1:
             facts += named
@@ -145,7 +147,7 @@ def extract(
     told = [Stretch(one.start, one.stop) for one in facts] + [Stretch(one.start, one.stop) for one in thoughts]
     apart = [*told, *(Stretch(one.start, one.stop) for one in typed), *blocks]
     for note in thoughts:
-        protections = _protections(note, utterance, spans, code) if note.type == "constraint" else []
+        protections = _protections(note, utterance, code) if note.type == "constraint" else []
         shown = Stretch(note.start, note.stop) if to_friend else with_neighbours(note, utterance, asserted, apart)
         answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
@@ -221,9 +223,10 @@ def _draft_note(
         ends = end_of_plan(words, utterance.occurred_at)
     columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
     is_sure = note.attribute in SINGLE and note.attribute_share >= SURE_ATTRIBUTE and subject == utterance.subject
-    attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
+    value = without_article(said.casefold()) if is_sure and guard is None else ""
+    attribute = note.attribute if value else None
     slot = guard.slot if guard else None
-    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
+    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value or None)
 
 
 def _named(utterance: Utterance, code: str) -> str:
@@ -238,20 +241,24 @@ def _always_holds(note: Note, words: str) -> bool:
     is_ban = note.attribute == "diet" and not DIETS.search(words)  # "I've cut out dairy"
     if not (note.holds or is_ban) or (note.attribute == "allergy" and _is_denied(note, words)):
         return False
-    is_short = note.sentence is not None and len(note.sentence.split()) <= MOST_STANDING
+    is_short = len((note.sentence or words).split()) <= MOST_STANDING
     return note.type != "identity" or (note.value is not None and is_short)
 
 
 def _is_denied(note: Note, words: str) -> bool:
-    """Whether the words of a note deny what it tells: of an allergy those of its clause, before it is named."""
-    allergy = _ALLERGY.search(words) if note.attribute == "allergy" else None
-    if allergy is None:
+    """Whether the words of a note deny what it tells: of an allergy those of its clause, before it is named.
+
+    "I can't have nuts" denies no allergy.
+    """
+    if note.attribute != "allergy":
         return is_denied(words)
+    if (allergy := _ALLERGY.search(words)) is None:
+        return False
     before = _CLAUSE.split(words[: allergy.start()])[-1]
     return is_denied(before.rpartition(",")[2]) and not _NOT_ONLY.search(before)
 
 
-def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> list[FactDraft]:
+def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]:
     """Return what protects the speaker, by each value of a note, and that something does not.
 
     Only an allergy has a text; the others keep the note's words. Where the reader and the words differ in
@@ -262,10 +269,10 @@ def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> l
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
-    if is_allergy and not _ALLERGY.search(utterance.text, *sentences_of(note, spans)):
+    allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
+    if is_allergy and not allergy:
         return []  # who keeps bees is not allergic to them
     type = "constraint" if note.holds else STATEMENT
-    allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
     made = []
     for value, name in _things(note, utterance.text, allergy):
         key = name.casefold()
@@ -284,7 +291,10 @@ def _protections(note: Note, utterance: Utterance, spans: Spans, code: str) -> l
 
 def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tuple[Stretch, str]]:
     """Yield the things that the values of a note name, with their place; of an allergy those of its clause."""
-    for value in dict.fromkeys(note.values):
+    values = [each for each in dict.fromkeys(note.values) if not _ALLERGY.fullmatch(text, each.start, each.stop)]
+    if allergy and not values and (thing := _THING.search(text, note.start, note.stop)):
+        values = [Stretch(*thing.span(thing.lastindex or 0))]
+    for value in values:
         if allergy:
             is_before = value.stop <= allergy.start()
             between = (value.stop, allergy.start()) if is_before else (allergy.end(), value.start)
@@ -309,7 +319,7 @@ def extract_memory(
         named = _CALLED_USER.match(words)
         text = f"{utterance.subject}{words[named.end() :]}" if named else f'{utterance.subject}: "{words}"'
         [*guards] = (one for one in notes if one.attribute in GUARDED and overlap(one, Stretch(start, stop)))
-        slots = [one.slot for note in guards for one in _protections(note, utterance, spans, code)]
+        slots = [one.slot for note in guards for one in _protections(note, utterance, code)]
         is_guard = any(one.type == "constraint" and one.holds and one.of_speaker for one in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None
         said = (utterance.subject, QUOTED, code, start, stop)

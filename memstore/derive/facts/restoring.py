@@ -34,10 +34,10 @@ async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | Non
         return None
     model, vector = await chunks.vector_of(tx, fact.id) if is_read else (None, None)
     [near] = await facts.nearest(tx, [(fact, "", vector)], model)
-    known = await facts.known(tx, fact, slot and slot.attribute, None, vector, model, near)
+    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
+    known = await facts.known(tx, fact, new.compared_attribute, None, vector, model, near)
     said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
     active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
-    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
     if is_read:
         new = await with_outdated(tx, new, fact, active, said_at)
     return reconcile(new, active, said_at, find_twin=False).successor

@@ -22,6 +22,7 @@ READER_RECIPE = "reader/"  # how its recipes begin
 _ARTICLE = re.compile(
     r"^(?:to|against|gegen|an?|the(?! pill)|some|any|my|our|all|every|raw|being|der|die|das|den|dem|eine?n?|meine?n?"
     r"|unsere?n?)(?= )"
+    r"|(?<=\w\w) (?:tablet|capsule|tablette|kapsel)[ns]?$"
     r"|(?<=\w\w)-?(?:allergien?|allergiker(?:in)?|intoleran(?:z|zen|t)|unverträglichkeit)$",
     re.IGNORECASE,
 )

@@ -54,7 +54,7 @@ def apply_fact(
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
-    compared = fact, new.slot and new.slot.attribute, new.spans[0], new.vector, model, candidates
+    compared = fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
     known = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -172,7 +172,7 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
     [near] = facts.nearest(tx, [(fact, "", new.vector)], model)
-    known = facts.known(tx, fact, new.slot and new.slot.attribute, None, new.vector, model, near)
+    known = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if says_no_more(new, one)]
     if fact.valid_to is None or fact.valid_to > said_at:
@@ -192,7 +192,7 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
 
 def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    known = facts.known(tx, fact, new.slot and new.slot.attribute, None, None, None)
+    known = facts.known(tx, fact, new.compared_attribute, None, None, None)
     decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
         _execute(tx, new, fact, decision, new.fact.occurred_at, None)
