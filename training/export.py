@@ -106,13 +106,13 @@ def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
     file.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def copy_relations(begin: Path, file: Path) -> None:
+def copy_relations(begun: onnx.ModelProto, file: Path) -> None:
     """Add to a reader's graph the reading of pairs of another, with which it shares its first layers."""
-    begun, model = (onnx.load(each, load_external_data=False) for each in (begin, file))
+    model = onnx.load(file, load_external_data=False)
+    nodes = [node for node in begun.graph.node if node.output[0] == RELATION or node.output[0].startswith("pairs.")]
+    assert nodes, "the reader that learns more reads no pairs"
+    model.graph.node.extend(nodes)
     model.graph.initializer.extend(each for each in begun.graph.initializer if each.name.startswith("pairs."))
-    model.graph.node.extend(
-        node for node in begun.graph.node if node.output[0] == RELATION or node.output[0].startswith("pairs.")
-    )
     model.graph.output.extend(each for each in begun.graph.output if each.name == RELATION)
     file.write_bytes(model.SerializeToString(deterministic=True))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import torch
 from export import copy_relations, weights_of, write
 from measure import agree, score
@@ -95,7 +96,8 @@ def train(
     reader = Encoder(labels, WEIGHTS_FILE)
     if begin is None:
         return learn(reader, lambda: examples, loss_of, epochs)
-    reader.load_state_dict(weights_of(begin / GRAPH), strict=False)
+    missing, _ = reader.load_state_dict(weights_of(begin / GRAPH), strict=False)
+    assert missing == ["embeddings.word_embeddings.weight"], missing  # which stay in the embedding model's file
     for part in (reader.embeddings, *reader.encoder["layer"][:SHARED]):
         part.requires_grad_(False)
     return learn(reader, lambda: examples, loss_of, epochs, MORE)
@@ -179,9 +181,10 @@ def main() -> None:
     maker = Examples(told)
     reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed, options.begin)
     options.out.mkdir(parents=True, exist_ok=True)
+    begun = onnx.load(options.begin / GRAPH, load_external_data=False) if options.begin else None  # before it goes
     write(reader.state_dict(), options.out / GRAPH)
-    if options.begin:
-        copy_relations(options.begin / GRAPH, options.out / GRAPH)
+    if begun is not None:
+        copy_relations(begun, options.out / GRAPH)
     card = before | {"phrases": told, "line": [1.0, 0.0, 0.0]}
     (options.out / CARD).write_text(json.dumps(card))
     found = Reader(options.out).read(turns(checked))

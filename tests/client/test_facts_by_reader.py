@@ -58,9 +58,15 @@ async def active(store: AsyncMemoryStore) -> set[str]:
             },
         ),
         (["My daughter Lily is 9.", "My daughter Lily is 10 now."], {"The user's daughter Lily is 10 now."}),
+        (["I live in Cork.", "I no longer live in Cork."], {'The user: "I no longer live in Cork."'}),
+        (["I live in York.", "I live in New York now."], {"The user lives in New York now."}),
         (
-            ["my boss Anders wants everything in bullet points", "Anders has retired, Ritu is my boss now"],
-            {'The user: "Anders has retired, Ritu is my boss now"'},
+            ["I live in Cork with Anna.", "Anna lives in Dublin now."],
+            {"The user lives in Cork with Anna.", "Anna lives in Dublin now."},
+        ),
+        (
+            ["Ibuprofen gives me ulcers.", "I take ibuprofen daily now."],
+            {'The user: "Ibuprofen gives me ulcers."', "The user takes ibuprofen daily now."},
         ),
         (
             ["Ich trinke jeden Morgen Kaffee.", "Kaffee trink ich nicht mehr"],

@@ -68,6 +68,11 @@ def test_what_cannot_be_had_is_no_denial(text: str, thing: str) -> None:
     assert [fact.type for fact in facts(text) if thing in fact.text] == ["constraint"]
 
 
+def test_what_a_german_is_allergic_to_is_the_whole_thing() -> None:
+    assert protections("Ich bin allergisch gegen Nüsse.") == {"nüsse": "yes"}
+    assert "alle" not in protections("Ich bin nicht gegen alle Pollen allergisch.")
+
+
 def test_who_carries_a_pen_is_not_allergic_to_it() -> None:
     assert protections("My name is Zoe, I'm allergic to nuts and I carry an EpiPen.") == {"nut": "yes"}
 

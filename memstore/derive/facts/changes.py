@@ -1,9 +1,8 @@
 """Which facts make which outdated, as the reader understands two statements.
 
 The result of a pair depends on its two statements, and on when and by whom they were said, alone: so the same facts
-hold in the end, whichever conversation is derived first. A fact that protects somebody is ended by a reading only where
-the other protects from the same thing, such as a new dose, and one that a person has set only by what a person sets
-later.
+hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a reading, and
+one that a person has set only by what a person sets later.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from memstore.derive.facts.drafts import ExtractedFact, Successor
 from memstore.derive.facts.entities import KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import is_protection
 from memstore.derive.facts.quotations import words_of
-from memstore.derive.facts.reconcile import end_of, is_same_value
+from memstore.derive.facts.reconcile import end_of
 from memstore.derive.facts.slots import SINGLE, slot_of_fact
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
@@ -29,10 +28,10 @@ from memstore.store.database import Transaction
 from memstore.text import word_set
 
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
-NEVER = 2.0  # for a home and a job, and for one home that is told twice
+NEVER = 2.0  # for a home and a job
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
 OUTDATED = 0.9  # probability from which a statement makes another outdated
-OF_ONE_VALUE = 0.5  # and where both tell the same attribute of one value, such as where somebody lives
+OF_ONE_VALUE = 0.5  # and where both tell other values of an attribute that has one, such as where somebody lives
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
@@ -74,9 +73,9 @@ async def with_outdated(
     if new.may_change and new.said_by_subject:
         mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own)]
         mine = [one for one in mine if by_hand or not _is_set(one)]
-        earlier = [one.fact for one in mine if one.last_said < said_at and _may_end(fact, one.fact)]
-    if fact.importance != ALWAYS and not by_hand:
-        later = [one.fact for one in near if one.last_said > last_said and _may_end(one.fact, fact)]
+        earlier = [one.fact for one in mine if one.last_said < said_at and _may_be_ended(one.fact)]
+    if _may_be_ended(fact) and fact.importance != ALWAYS and not by_hand:
+        later = [one.fact for one in near if one.last_said > last_said]
     said = await facts.said_after(tx, fact.subject, [one.id for one in later], last_said) if later else {}
     later = [one for one in later if one.id in said]
     words = words_of(fact.text)
@@ -92,48 +91,32 @@ async def with_outdated(
 
 
 def _may_be_pair(fact: FactColumns, other: FactColumns) -> bool:
-    """Whether two facts are read as a pair: those that fill slots with different values are decided by these."""
+    """Whether two facts are read as a pair: those that both fill slots are decided by these."""
     holds_or_did = other.state in ("active", "superseded")
-    slot, other_slot = slot_of_fact(fact), slot_of_fact(other)
-    are_undecided = slot is None or other_slot is None or slot == other_slot
-    return holds_or_did and are_undecided and _are_about_the_same(fact, other)
+    have_slots = slot_of_fact(fact) is not None and slot_of_fact(other) is not None
+    return holds_or_did and not have_slots and _others(fact) == _others(other)
 
 
 def _least(fact: FactColumns, other: FactColumns) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
-    if fact.attribute == other.attribute and fact.attribute in SINGLE and PLAN not in (fact.type, other.type):
-        return NEVER if is_same_value(fact.value or "", other.value or "") else OF_ONE_VALUE
-    if fact.attribute in SINGLE and other.attribute in SINGLE:
+    if fact.attribute not in SINGLE or other.attribute not in SINGLE or PLAN in (fact.type, other.type):
+        return OUTDATED
+    if fact.attribute != other.attribute:
         return NEVER
-    return OUTDATED
+    return OF_ONE_VALUE if fact.value != other.value else OUTDATED
 
 
-def _are_about_the_same(fact: FactColumns, other: FactColumns) -> bool:
-    """Whether two facts are about the same relatives and others: a sister's home is not ended by one's own.
-
-    Who is named in one is no other where both name them: "my boss Anders", and "Anders has retired".
-    """
-    words, other_words = (set(_WORD.findall(words_of(one.text).casefold())) for one in (fact, other))
-    kin, named = _others(fact)
-    other_kin, other_named = _others(other)
-    return kin == other_kin and named - other_words == other_named - words
-
-
-def _others(fact: FactColumns) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the relatives with whom a fact begins, and who else is named with what they do, or at work."""
+def _others(fact: FactColumns) -> frozenset[str]:
+    """Return the others whom a fact is about: a sister's home is not ended by one's own."""
     words = words_of(fact.text)
     named = _NAMED.match(words)
-    other = [named[1].casefold()] if named and named[1].casefold() != owner_of(fact.subject) else []
+    other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
     first = " ".join(words.casefold().split()[:SUBJECT])
-    kin = _RELATIVES.intersection(_WORD.findall(first))
-    return kin, frozenset([*_OF_SOMEBODY.findall(first), *other])
+    return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
-def _may_end(fact: FactColumns, earlier: FactColumns) -> bool:
-    """Whether a fact may make an earlier one outdated: of what protects somebody, with the same slot alone."""
-    slot = slot_of_fact(earlier)
-    is_of_same_thing = is_protection(fact) and slot is not None and slot == slot_of_fact(fact)
-    return earlier.type != EVENT and (is_of_same_thing or not is_protection(earlier))
+def _may_be_ended(fact: FactColumns) -> bool:
+    return fact.type != EVENT and not is_protection(fact)
 
 
 def _is_set(one: KnownFact) -> bool:

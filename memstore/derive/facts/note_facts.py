@@ -49,7 +49,7 @@ ALWAYS_TOLD = {
 }
 MOST_NAMING = 4  # words of the name of an allergy or a medicine
 MOST_STANDING = 10  # words of a sentence about who somebody is
-SURE = {"constraint": LEAST_OF_ALLERGIES, "identity": 0.85}  # probability from which they do
+SURE_IDENTITY = 0.85  # probability from which who somebody is stands there
 SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
 _ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
@@ -58,9 +58,11 @@ _CLAUSE = re.compile(
     r"|(?:,|\b(?:and|und)\b) (?:and |und )?(?:I|my|we|our|ich|mein\w*)\b",
     re.IGNORECASE,
 )
-# What somebody is allergic to where the reader names nothing: it was made of English texts, and misses it in German.
-_THING = re.compile(
-    r"allergi\w+ (?:gegen|to) (?P<after>[^\W\d_][\w-]*)|gegen (?P<before>[^\W\d_][\w-]*)(?=[\w ]* allerg)"
+# What somebody is allergic to, where the reader names nothing: it was made of English texts, and misses it in German.
+_ALLERGISCH = re.compile(
+    r"(?:ich )?bin (?:nicht (?:mehr )?)?"
+    r"(?:allergisch gegen ([^\W\d_][\w-]*)|gegen ([^\W\d_][\w-]*) (?:nicht (?:mehr )?)?allergisch)[.!]*",
+    re.IGNORECASE,
 )
 _AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
 _NOT_ONLY = re.compile(r"\bnot (?:only|just)\b|\bnicht nur\b", re.IGNORECASE)
@@ -223,10 +225,9 @@ def _draft_note(
         ends = end_of_plan(words, utterance.occurred_at)
     columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
     is_sure = note.attribute in SINGLE and note.attribute_share >= SURE_ATTRIBUTE and subject == utterance.subject
-    value = without_article(said.casefold()) if is_sure and guard is None else ""
-    attribute = note.attribute if value else None
+    attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
-    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value or None)
+    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
 
 
 def _named(utterance: Utterance, code: str) -> str:
@@ -236,7 +237,8 @@ def _named(utterance: Utterance, code: str) -> str:
 
 def _always_holds(note: Note, words: str) -> bool:
     """Whether a constraint or an identity is sure enough for every context, and who somebody is short enough."""
-    if note.attribute not in ALWAYS_TOLD[note.type] or note.confidence < SURE[note.type]:
+    is_sure = note.type != "identity" or note.confidence >= SURE_IDENTITY
+    if note.attribute not in ALWAYS_TOLD[note.type] or not is_sure:
         return False
     is_ban = note.attribute == "diet" and not DIETS.search(words)  # "I've cut out dairy"
     if not (note.holds or is_ban) or (note.attribute == "allergy" and _is_denied(note, words)):
@@ -292,8 +294,8 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
 def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tuple[Stretch, str]]:
     """Yield the things that the values of a note name, with their place; of an allergy those of its clause."""
     values = [each for each in dict.fromkeys(note.values) if not _ALLERGY.fullmatch(text, each.start, each.stop)]
-    if allergy and not values and (thing := _THING.search(text, note.start, note.stop)):
-        values = [Stretch(*thing.span(thing.lastindex or 0))]
+    if not values and (said := _ALLERGISCH.fullmatch(text, note.start, note.stop)):
+        values = [Stretch(*said.span(1 if said[1] else 2))]
     for value in values:
         if allergy:
             is_before = value.stop <= allergy.start()

@@ -32,8 +32,7 @@ from memstore.derive.facts.normalization import (
     is_protection,
     takes_away_protection,
 )
-from memstore.derive.facts.quotations import words_of
-from memstore.derive.facts.slots import SINGLE, Slot
+from memstore.derive.facts.slots import Slot
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"  # how its recipes begin
@@ -171,8 +170,6 @@ def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | No
 
 def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
     fact, slot = one.fact, new.slot
-    if fact.type == new.fact.type and _tells_same_value(new.fact, fact):
-        return True
     if fact.type != new.fact.type or one.cosine is None or one.cosine < SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
@@ -180,15 +177,6 @@ def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
         if slot.attribute != fact.attribute or not same_value:
             return False
     return content_words(new.fact.text) == content_words(fact.text) or _has_same_value(new.fact, fact)
-
-
-def _tells_same_value(fact: FactColumns, other: FactColumns) -> bool:
-    """Whether two facts give an attribute of one value the same one, and say nothing else, quoted or in plain words."""
-    if fact.attribute not in SINGLE or (fact.attribute, fact.value) != (other.attribute, other.value):
-        return False
-    subject = set(content_words(fact.subject))
-    words, other_words = ({*content_words(words_of(each.text))} - subject for each in (fact, other))
-    return words == other_words
 
 
 def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
