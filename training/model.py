@@ -84,6 +84,11 @@ class Encoder(nn.Module):
         self.load_state_dict({name: each for name, each in read_weights(weights).items() if name in own}, strict=False)
         self.embeddings["word_embeddings"].weight.requires_grad = False
 
+    def freeze_shared(self) -> None:
+        """Let what the readings of messages and of pairs share stay as it is."""
+        for part in (self.embeddings, *self.encoder["layer"][:SHARED]):
+            part.requires_grad_(False)
+
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> dict[str, Tensor]:
         """Return the logits of each label."""
         dropout = 0.1 if self.training else 0.0

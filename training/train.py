@@ -19,7 +19,7 @@ import onnx
 import torch
 from export import copy_relations, weights_of, write
 from measure import agree, score
-from model import SHARED, Encoder
+from model import Encoder
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -98,8 +98,7 @@ def train(
         return learn(reader, lambda: examples, loss_of, epochs)
     missing, _ = reader.load_state_dict(weights_of(begin / GRAPH), strict=False)
     assert missing == ["embeddings.word_embeddings.weight"], missing  # which stay in the embedding model's file
-    for part in (reader.embeddings, *reader.encoder["layer"][:SHARED]):
-        part.requires_grad_(False)
+    reader.freeze_shared()
     return learn(reader, lambda: examples, loss_of, epochs, MORE)
 
 

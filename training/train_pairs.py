@@ -156,8 +156,7 @@ def pair_encoder(graph: Path) -> Encoder:
     own = encoder.state_dict()
     state = {name: each for name, each in weights_of(graph).items() if name in own and "heads" not in name}
     encoder.load_state_dict(state, strict=False)
-    for part in (encoder.embeddings, *encoder.encoder["layer"][:SHARED]):
-        part.requires_grad_(False)
+    encoder.freeze_shared()
     return encoder
 
 

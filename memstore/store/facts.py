@@ -182,7 +182,7 @@ async def known(
     alias: str = "",
     named: Sequence[UUID] = (),
 ) -> list[KnownFact]:
-    """Return what a new fact is judged by: itself, those that share this attribute with it, and the nearest ones.
+    """Return the facts that a new one is judged by: itself, those of this attribute, and the nearest.
 
     And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
     another name of its subject.
