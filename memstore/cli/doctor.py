@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memstore.store.roles import Capabilities
 
 MOST_REASONS = 5
+THOUGHTS = 60  # tokens of a short answer: more than these are thoughts
 _REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
 _DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")  # the number or name of one fact, which others of the same reason lack
 
@@ -138,16 +139,20 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
 
     model = load_chat_model(name, settings)
     if model is None:
-        is_unheard = what == "facts model" and settings.fact_instructions
-        return "none: the reader" + (
-            ", which cannot follow fact_instructions: those are for a model" if is_unheard else ""
-        )
+        if what == "summary model":
+            return "none: summaries are chosen sentences"
+        unheard = ", which cannot follow fact_instructions: those are for a model" if settings.fact_instructions else ""
+        return f"none: the reader{unheard}"
     echo_hint(f"asking {name}; a model that must be loaded first may take minutes")
     prompt = [{"role": "user", "content": 'Answer with the JSON object {"ok": true} alone.'}]
     # Room for thoughts, without which some models do not answer.
-    model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
+    reply = model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
     window = f"a window of {model.context_tokens:,} tokens"
-    return f"{model.name} answers, with {getattr(model, 'abilities', window)}"
+    advice = list(getattr(model, "advice", ()))
+    if reply.completion_tokens > THOUGHTS:
+        many = f"it wrote {reply.completion_tokens} tokens where a few were asked for"
+        advice.append(f"{many}: thoughts take the tokens of answers, so take a model that does not think")
+    return "; ".join([f"{model.name} answers, with {getattr(model, 'abilities', window)}", *advice])
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:

@@ -187,7 +187,7 @@ class OllamaChat:
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
-        self._thinks = False
+        self.thinks = False
         self._digest = ""
 
     def describe(self, seconds: float) -> ModelInfo:
@@ -196,7 +196,7 @@ class OllamaChat:
         abilities = shown.get("capabilities") or ["completion"]
         if "completion" not in abilities:
             raise ProviderMissing(f"{self._model} cannot chat, only {', '.join(abilities)}: name another model.")
-        self._thinks = "thinking" in abilities
+        self.thinks = "thinking" in abilities
         self._digest = digest_of(entry_of(self._server.ask("/api/tags", self._model, seconds=seconds), self._model))
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
@@ -209,7 +209,7 @@ class OllamaChat:
         """Return the whole answer, and the window that the server gave the model for it."""
         end = time.monotonic() + request.seconds
         body = self._body(request) | {"stream": False}
-        if self._thinks:
+        if self.thinks:
             body["think"] = False  # thoughts would be taken from the answer's tokens
         answer = self._server.request("/api/chat", self._model, body, request.seconds)
         if answer.get("done") is not True:

@@ -38,6 +38,7 @@ MARGIN = 1.15
 LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
 FRAME = 128  # the template around the messages, and a server's own words about the schema
 MOST_TOKENS = 1_000_000_000  # of a call or a window, whatever a server says: the database keeps sums of them
+SMALL_WINDOW, SHORT_TIME = 4096, 120.0  # tokens and seconds with which a local model answers badly
 MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -190,6 +191,19 @@ class ServedChatModel:
         shape = getattr(self._endpoint, "shape", None)  # which one of your own need not have
         as_json = f", JSON asked for as {shape}" if shape else ""
         return f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')}){as_json}"
+
+    @property
+    def advice(self) -> list[str]:
+        """What would give better answers, in words."""
+        advice = []
+        if getattr(self._endpoint, "thinks", False):
+            advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
+        if self.context_tokens < SMALL_WINDOW:
+            advice.append(f"a window of {SMALL_WINDOW:,} tokens or more needs fewer calls")
+        if self._timeout < SHORT_TIME:
+            few = f"{self._timeout:g} seconds are few for an answer without a GPU"
+            advice.append(f"{few}: {self._timeout_setting}=300")
+        return advice
 
     @property
     def _info(self) -> ModelInfo:

@@ -100,6 +100,25 @@ def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
     assert "asking ollama:qwen3:4b-instruct; a model that must be loaded first" in told.err
 
 
+def test_doctor_warns_of_models_that_think_and_of_limits_that_are_too_small(cli: Run, url: str) -> None:
+    def summary_model(tokens: int, **settings: str) -> str:
+        names = dict.fromkeys(("facts_model", "embedder"), "none") | {"summary_model": "ollama:qwen3:4b-instruct"}
+        with ScriptedOllama([says({"ok": True}, eval_count=tokens)]) as server:
+            server.capabilities, server.allotted = capabilities, None
+            told = cli("doctor", ollama_url=server.url, database_url=url, **names, **settings)
+        assert told.code == 0, told.out
+        return next(line for line in told.out.splitlines() if "summary model" in line)
+
+    capabilities = ["completion", "thinking"]
+    assert "an instruct model is safer" in summary_model(5)
+    capabilities = ["completion"]
+    assert summary_model(5).endswith("JSON asked for as json_schema")
+    assert "it wrote 300 tokens where a few were asked for" in summary_model(300)
+    few = summary_model(5, ollama_num_ctx="2048", ollama_timeout_seconds="60")
+    assert "a window of 4,096 tokens or more" in few
+    assert "60 seconds are few for an answer without a GPU: MEMSTORE_OLLAMA_TIMEOUT_SECONDS=300" in few
+
+
 def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
     talk(url)
     three, four = (TEA | {"text": f"The user drinks {number} teas."} for number in ("3", "4.5"))
