@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.context.items import ProfileSource, is_by_reader
+from memstore.context.items import ProfileSource
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
@@ -228,12 +228,11 @@ async def read_profile_source(
     if visibility is not None and visibility.is_active:
         seen = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
         known = [fact for fact in known if fact.id in seen]
-    counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
     if subject is None:
+        counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known if f"{fact.subject}'s ".casefold().startswith(owner)]
     about = [fact for fact in about if fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
-    read = await messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_reader(fact)}))
-    return ProfileSource(subject, about, read, tuple(counts), as_of)
+    return ProfileSource(subject, about, as_of)

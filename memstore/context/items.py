@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import string
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, partial
@@ -133,18 +133,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """A subject's facts, the messages of those that the reader found, and every subject that there are facts about."""
+    """A subject's facts."""
 
     subject: str
     facts: Sequence[Fact]
-    messages: Mapping[UUID, Message]
-    subjects: Collection[str]
     as_of: datetime | None
-
-
-def is_by_reader(fact: Fact) -> bool:
-    """Whether a fact was taken from a message without a chat model."""
-    return fact.recipe.startswith("reader/") and bool(fact.spans)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,115 +1,51 @@
 """A profile: who somebody is, what holds, what is planned, how to answer them, within a budget. No model, no clock.
 
-Facts in sentences come by their types, and quotations where they stand alone: of those the ones that say most of what
-comes up again and again.
+Facts come by their types, and of a type first what protects, then what is sure and new.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from memstore.context.items import ProfileSource
 from memstore.context.layout import content_hash
+from memstore.context.utterances import needs_antecedent, only_comments
 from memstore.derive.facts.normalization import content_words
+from memstore.derive.facts.quotations import words_of
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
     ALWAYS,
-    FACT_TYPES,
     LONGEST_PREVIEW,
     PROFILE_HEADINGS,
     Decision,
     Fact,
-    Message,
     Profile,
     ProfileLine,
     Reason,
     Receipt,
-    latest_first,
 )
 from memstore.providers import TokenCounter
 from memstore.text import format_day
 
-ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
-TYPES = {
+ANSWERS, WHO, HOLDS, PLANNED, HAPPENED = "answers", "identity", "holds", "planned", "happened"
+SECTIONS = {
     "procedure": ANSWERS,
     "identity": WHO,
     "relationship": WHO,
     "plan": PLANNED,
     "task": PLANNED,
     "goal": PLANNED,
-    "event": PLANNED,
+    "event": HAPPENED,
 }
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
-SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the reader writes it
-# Of quotations: what protects somebody and how to answer count as they stand, and so do types of one's own.
-SPOKEN_TYPES = frozenset(FACT_TYPES) - {"constraint", "procedure"}
-FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
+FRESH = timedelta(days=60)  # before what was said last: a plan without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
-LONGEST_QUOTATION = 25  # words of a quotation
-MOST_SPOKEN = 150  # quotations that are weighed against one another
 SHARED = 2  # of them at least: a word alone is a topic
-SHORTEST_QUOTATION, TELLING = 3, 4  # content words of a quotation; with fewer than the second it comes after all others
 LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
-
-# What says nothing alone: it needs what was said before, who listens, or a thing that both look at.
-_LEANING = re.compile(
-    r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|ya|u|we'll|let's|"
-    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|the way|"
-    r"picture|pics?|photos?|last (?:talked|spoke|met)|a few more|speaking of|I mean|actually|"
-    r"(?:some|any|every|no)(?:thing|one|body|where)|"
-    r"es|dies\w*|jene\w*|ihn|ihm|ihr|ihnen|dort|du|dich|dir|dein\w*|auch|danke|"
-    r"ça|cela|ceci|celui|celle|lui|leur|toi|tu|te|ton|ta|tes|vous|votre|vos|merci|"
-    r"eso|esto|ese|esa|ello|ellos|ellas|usted|tú|tus|gracias)\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(
-    r"^(?:\W*\w+(?:['’]\w+)?,?\s+){0,3}?(?:I|I['’]\w+|my|ich|mein\w*|je|j['’]\w+|mon|ma|mes|mi|mis|soy|estoy|tengo|vivo|trabajo)\b",
-    re.IGNORECASE,
-)
-# How somebody feels at the moment, what they wish or think: nothing that lasts.
-_MOOD = re.compile(
-    r"\b(?:glad|happy|happier|excited|stoked|thrilled|grateful|thankful|proud|sorry|feel\w*|felt|sure|determined|confident|"
-    r"motivated|hope\w*|hoping|guess|think|thought|know|wish|agree|appreciate\w*|can['’]?t wait|looking forward|pumped|"
-    r"positive|amazing|awesome|blast|quit|give up|gonna keep|keep (?:going|pushing)|impressed|believ\w+|wanna|curious|"
-    r"remind\w*|bet|definitely|totally|inspir\w+|forget|come true|come see|"
-    r"can (?:see|picture)|wanted|should|re[ck]+om+end|vibes?|stuff|probably|maybe|perhaps|"
-    r"off to \w+ (?:\w+ )?(?:with|some)|I['’]d|"
-    r"(?:great|good|bad|special|cool|tough|unexpected)[\w -]* (?:experience|incident|day|time)|"
-    r"froh|glücklich|dankbar|stolz|hoffe|glaube|denke|content|heureux|heureuse|"
-    r"fier|fière|espère|pense|crois|feliz|contento|contenta|orgulloso|orgullosa|espero|creo|pienso)\b",
-    re.IGNORECASE,
-)
-_NOW = re.compile(
-    r"\b(?:I['’]m (?:\w+ )?\w+ing|I am (?:\w+ )?\w+ing|currently|right now|lately|these days|still|need|"
-    r"gerade|zurzeit|momentan|noch|en ce moment|actuellement|encore|ahora|todavía|actualmente)\b",
-    re.IGNORECASE,
-)
-_AHEAD = re.compile(
-    r"\b(?:next (?:week|month|year|summer|spring|fall|autumn|winter|weekend)|tomorrow|going to|gonna|planning|plan to|"
-    r"plans to|will(?! always| never)|I['’]ll|upcoming|"
-    r"nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
-    re.IGNORECASE,
-)
-# What holds for longer than a day.
-_LASTING = re.compile(
-    r"\b(?:I am|I['’]m (?:a|an|from|learning|working|studying|writing|passionate|starting|offering)|"
-    r"I['’]ve (?:been|always)|I (?:have|own|work|live|play|teach|run|study|started|joined|love|enjoy)|"
-    r"my (?:\w+ )?(?:goal|dream|job|art|favou?rite|mom|mum|mother|dad|father|wife|husband|son|daughter|kids|family|dog|"
-    r"cat|partner)|ich bin|ich habe|ich arbeite|ich wohne|mein\w* \w+|je suis|je travaille|j['’]habite|j['’]ai|soy|"
-    r"tengo|vivo|trabajo)\b",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"\b\w+(?=[,!])|(?<=, )\w+")
-# A statement begins and ends with its sentence, or where ", and" joins two: "My son is five, and I work at night."
-_BEGINS = re.compile(r"(?:^|[.!?…:\n\"]|, (?:and|but)) *$")
-_ENDS = re.compile(r"[.!…]\s*$")
-_JOINS = re.compile(r", (?:and|but)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +59,6 @@ class _Candidate:
     key: tuple[str, str] | None
     rank: tuple[object, ...]
     sources: tuple[UUID, ...]
-    recency: float = 1  # from a half for the oldest to one for the latest
 
     @property
     def is_quoted(self) -> bool:
@@ -236,58 +171,33 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
 
 
 def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidate]]:
-    """Return what may be in a profile, the best first, and quotations that may not."""
-    about, read, names = source.facts, source.messages, _names_of_others(source)
-    times = [fact.occurred_at for fact in about] or [datetime.min]
+    """Return what may be in a profile, the best first, and quotations that say nothing alone."""
+    times = [fact.occurred_at for fact in source.facts] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
-    frequencies = Counter(word for fact in about for word in set(_words(fact)))
-    typed, spoken, brief, unclear = (list[_Candidate]() for _ in range(4))
-    for fact in latest_first(about):
+    candidates, unclear = list[_Candidate](), list[_Candidate]()
+    for fact in source.facts:
+        section = ANSWERS if fact.attribute == ANSWER_STYLE else SECTIONS.get(fact.type, HOLDS)
+        one = _candidate(section, fact, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
         is_fresh = fact.occurred_at >= newest - FRESH
-        quotation = SPOKEN.match(fact.text)
-        words = quotation["words"] if quotation else ""
-        is_spoken = fact.type in SPOKEN_TYPES or words.startswith("@")
-        if words and is_spoken and fact.importance != ALWAYS:
-            may_be_over = bool(_AHEAD.search(words)) or bool(_NOW.search(words))
-            said = _candidate(PLANNED if _AHEAD.search(words) else SAID, fact, f'"{words.strip()}"', ())
-            if not _stands_alone(words, names) or not _is_whole(fact, words, read):
-                unclear.append(said)
-            elif is_fresh or not may_be_over:
-                said = replace(said, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
-                (spoken if len(said.words) >= TELLING else brief).append(said)
-        else:
-            section = _section_of(fact)
-            if section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
-                typed.append(_candidate(section, fact, fact.text, _rank(fact)))
-    quoted = [one for some in (spoken, brief) for one in _order_by_topic(some, frequencies, len(about))]
-    return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *quoted], unclear
+        if one.is_quoted and fact.importance != ALWAYS and (needs_antecedent(one.text) or only_comments(one.text)):
+            unclear.append(one)
+        elif section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
+            candidates.append(one)
+    return _merge_twins(sorted(candidates, key=lambda one: one.rank)), unclear
 
 
-def _names_of_others(source: ProfileSource) -> frozenset[str]:
-    """Return the first words of the other subjects, without case: "jon" of "Jon Snow", but no "the" of "The user"."""
-    own, *others = (name.split()[0].casefold() for name in (source.subject, *source.subjects))
-    return frozenset(name for name in others if name != own and content_words(name))
-
-
-def _words(fact: Fact) -> tuple[str, ...]:
-    return content_words(fact.text.removeprefix(f"{fact.subject}:").removeprefix(f"{fact.subject} "))
-
-
-def _candidate(section: str, fact: Fact, text: str, rank: tuple[object, ...]) -> _Candidate:
-    key = (fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
-    words = frozenset(content_words(text) if text.startswith('"') else _words(fact))
-    return _Candidate(section, fact, text, words, key, rank, tuple(fact.sources))
-
-
-def _section_of(fact: Fact) -> str:
-    return ANSWERS if fact.attribute == ANSWER_STYLE else TYPES.get(fact.type, HOLDS)
-
-
-def _rank(fact: Fact) -> tuple[object, ...]:
+def _candidate(section: str, fact: Fact, recency: float) -> _Candidate:
+    said = words_of(fact.text)
+    is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1  # the question that it answers stands there, too
+    text = fact.text if said == fact.text or is_answer else f'"{said}"'
+    words = content_words(said.removeprefix(f"{fact.subject} "))
     attribute = (fact.attribute or "").split("/")[0]
     place = 0 if attribute in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
-    return fact.importance != ALWAYS, place, -round(fact.confidence, 2), -fact.occurred_at.timestamp(), fact.id
+    worth = round(fact.confidence * recency, 4)
+    rank = (fact.importance != ALWAYS, place, -worth, -fact.occurred_at.timestamp(), fact.id)
+    key = (fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
+    return _Candidate(section, fact, text, frozenset(words), key, rank, tuple(fact.sources))
 
 
 def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -298,51 +208,3 @@ def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         twin = kept.get(key)
         kept[key] = replace(twin, sources=tuple(dict.fromkeys((*twin.sources, *one.sources)))) if twin else one
     return list(kept.values())
-
-
-def _is_whole(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
-    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
-    span = fact.spans[0] if fact.spans else None
-    message = None if span is None else read.get(span.message_id)
-    if span is None or message is None or span.start is None:
-        return bool(_ENDS.search(words))
-    before, after = (message.text or "")[: span.start], (message.text or "")[span.stop :]
-    return bool(_BEGINS.search(before) and (_ENDS.search(words) or _JOINS.match(after)))
-
-
-def _stands_alone(words: str, names: Collection[str]) -> bool:
-    """Whether a quotation says something lasting of its speaker without what was said before it."""
-    return bool(
-        _FIRST_PERSON.match(words)
-        and not _LEANING.search(words)
-        and not any(name.casefold() in names for name in _ADDRESS.findall(words))
-        and not _MOOD.search(words)
-        and words[:1].upper() == words[:1]
-        and not words.startswith(("Since ", "Because ", "Although ", "Unless "))
-        and len(words.split()) <= LONGEST_QUOTATION
-        and len(set(content_words(words))) >= SHORTEST_QUOTATION
-    )
-
-
-def _order_by_topic(spoken: Sequence[_Candidate], frequencies: Counter[str], count: int) -> list[_Candidate]:
-    """Return quotations by how much each adds of what its speaker comes back to, the latest first where that is equal.
-
-    Words of few facts are no topic, and words of all of them are none either.
-    """
-    weights = {word: math.log(n) * math.log(1 + count / n) for word, n in frequencies.items()}
-    seen: defaultdict[str, int] = defaultdict(int)
-    rest = sorted(spoken, key=lambda one: -round(_gain(one, weights, seen), 6))[:MOST_SPOKEN]
-    ordered: list[_Candidate] = []
-    while rest:
-        best = max(rest, key=lambda one: (round(_gain(one, weights, seen), 6), one.fact.occurred_at, one.fact.id))
-        rest.remove(best)
-        ordered.append(best)
-        for word in best.words:
-            seen[word] += 1
-    return ordered
-
-
-def _gain(one: _Candidate, weights: Mapping[str, float], seen: Mapping[str, int]) -> float:
-    new = sum(weights[word] / (1 + 3 * seen.get(word, 0)) for word in sorted(one.words))
-    lasting = 1.5 if _LASTING.search(one.text) else 1
-    return lasting * one.recency * new / math.sqrt(3 + len(one.words))

@@ -60,7 +60,7 @@ async def test_a_profile_says_each_thing_once_with_its_sources(store: AsyncMemor
     alice = await known(store)
     profile = await alice.profile(400)
     sections = [line.section for line in profile.lines]
-    assert sections == sorted(sections, key=["answers", "identity", "holds", "planned", "said"].index)
+    assert sections == sorted(sections, key=["answers", "identity", "holds", "planned", "happened"].index)
     assert profile.subject == "The user"
     texts = [line.text for line in profile.lines]
     for word, count in {"peanuts": 1, "Porto": 1, "Alice": 1, "chemistry": 1, "watercolours": 1, "picture": 0}.items():
@@ -85,15 +85,6 @@ async def test_no_transaction_is_open_and_no_loop_waits_while_a_profile_is_compo
     assert counter.seen == {(0, False)}
 
 
-async def test_a_quotation_that_calls_somebody_is_out_and_an_article_is_no_name(store: AsyncMemoryStore) -> None:
-    cello = "I play the cello in a local orchestra, the concerts happen every winter."
-    alice = await known(store, cello, "I collect antique clocks and old lamps, Jon, and the attic is full of them.")
-    await alice.add_fact("Jon keeps bees.", type="preference", subject="Jon Smith")
-    profile = await alice.profile(400, "The user")
-    assert [line.text for line in profile.lines] == [cello.replace("I play", "The user plays")]
-    assert [one.preview[:9] for one in profile.receipt.left_out] == ['"I collec']
-
-
 async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: AsyncMemoryStore) -> None:
     alice = await known(store)
     whole = await alice.profile(1000)
@@ -106,28 +97,30 @@ async def test_a_profile_keeps_to_its_budget_and_says_what_it_left_out(store: As
     assert profile.as_dict()["lines"][0]["sources"]
 
 
-async def test_a_short_quotation_is_in_where_there_is_room_and_others_say_why_not(
-    store: AsyncMemoryStore,
-) -> None:
-    said = (
-        "My daughter Ida is 9, and I prefer trains to planes.",
-        "On Sundays I bake bread.",
-        "In summer I swim in the lake behind our house.",
-        "@writer keep the discount of my old customers, I want it until next June.",
-        "I love slow evenings with long novels and strong tea to avoid screens and late nights, but I'm not sure how "
-        "to fit them into my present week, so can you help me with a plan for it?",
-        "If the bank in the town agrees to the loan that the mayor has promised to all of the small shops, "
-        "I buy the bakery in Leeds with my sister Clara.",
-    )
-    alice = await known(store, *said)
-    profile = await alice.profile(300)
-    assert [line.text for line in profile.lines] == [
-        f'"{said[0]}"',
-        f'"{said[2]}"',
-        f'"{said[1]}"',
+async def test_of_a_section_what_protects_comes_first_then_what_is_sure(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.add_fact("The user keeps bees.", type="preference", confidence=0.6, valid_from=DAY)
+    await alice.add_fact("The user plays chess.", type="preference", valid_from=DAY)
+    await alice.add_fact("The user has asthma.", type="constraint", confidence=0.6, valid_from=DAY)
+    profile = await alice.profile(400)
+    assert [line.text.split()[2] for line in profile.lines] == ["has", "plays", "keeps"]
+
+
+async def test_a_quotation_is_in_its_speaker_s_words_with_its_question(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.add_fact('The user: "My daughter Ida is 9 and plays the cello."', type="relationship")
+    await alice.add_fact('The user, asked "Which town?": "Porto, since June."', type="identity")
+    await alice.add_fact("The user went to a fair in Braga.", type="event")
+    await alice.add_fact('The user: "They are lovely."', type="event")
+    profile = await alice.profile(400)
+    assert [line.text for line in profile.lines if line.section == "happened"] == ["The user went to a fair in Braga."]
+    assert [(one.preview, str(one.reason)) for one in profile.receipt.left_out] == [
+        ('"They are lovely."', "says nothing alone")
     ]
-    out = {one.preview.split()[0]: str(one.reason) for one in profile.receipt.left_out}
-    assert out == dict.fromkeys(('"@writer', '"I', '"If'), "says nothing alone")
+    assert sorted(line.text for line in profile.lines if line.section == "identity") == [
+        '"My daughter Ida is 9 and plays the cello."',
+        'The user, asked "Which town?": "Porto, since June."',
+    ]
 
 
 async def test_a_profile_has_what_holds_of_its_subject_alone(store: AsyncMemoryStore) -> None:

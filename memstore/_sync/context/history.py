@@ -17,7 +17,7 @@ from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import ProfileSource, is_by_reader
+from memstore.context.items import ProfileSource
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import Turn, split_turns
 
@@ -229,12 +229,11 @@ def read_profile_source(
     if visibility is not None and visibility.is_active:
         seen = set(visibility.fact_ids(tx, [fact.id for fact in known]))
         known = [fact for fact in known if fact.id in seen]
-    counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
     if subject is None:
+        counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known if f"{fact.subject}'s ".casefold().startswith(owner)]
     about = [fact for fact in about if fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
-    read = messages.by_ids(tx, sorted({fact.spans[0].message_id for fact in about if is_by_reader(fact)}))
-    return ProfileSource(subject, about, read, tuple(counts), as_of)
+    return ProfileSource(subject, about, as_of)
