@@ -198,6 +198,24 @@ async def test_what_is_pinned_stands_before_all_else_and_what_is_unimportant_now
         await alice.edit_fact(code, importance="vital")
 
 
+async def test_a_denial_stands_only_where_the_same_was_affirmed_before(store: AsyncMemoryStore) -> None:
+    alice = await known(store, "Good morning.")
+    for value in ("yes", "no"):
+        not_ = "" if value == "yes" else "not "
+        text = f"The user is {not_}allergic to nuts."
+        await alice.add_fact(text, type="constraint", attribute="allergy/nut", value=value)
+    for thing, text in {
+        "allergy/penicillin": "is not allergic to penicillin",
+        "eats/fish": "does not eat fish",
+    }.items():
+        await alice.add_fact(f"The user {text}.", type="constraint", attribute=thing, value="no")
+    standing = facts_in(await alice.conversation("day 0").context("Who is Tom?", budget=600))
+    assert {text for text, always in standing.items() if always} == {
+        "The user is not allergic to nuts.",
+        "The user does not eat fish.",
+    }
+
+
 async def test_more_pinned_facts_than_others_may_stand_are_all_in(store: AsyncMemoryStore) -> None:
     alice = await known(store, "Good morning.")
     for number in range(20):
