@@ -93,7 +93,7 @@ def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
     made = helper.make_graph(graph.nodes, "pairs", inputs, [output], list(graph.tensors.values()))
     pairs = _quantized(helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION))
     kept = {RELATION, *(each.name for each in inputs)}
-    model = onnx.load(file, load_external_data=False)
+    model = _without_relations(onnx.load(file, load_external_data=False))
     for tensor in pairs.graph.initializer:
         tensor.name = f"pairs.{tensor.name}"
     for node in pairs.graph.node:
@@ -109,12 +109,28 @@ def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
 def copy_relations(begun: onnx.ModelProto, file: Path) -> None:
     """Add to a reader's graph the reading of pairs of another, with which it shares its first layers."""
     model = onnx.load(file, load_external_data=False)
-    nodes = [node for node in begun.graph.node if node.output[0] == RELATION or node.output[0].startswith("pairs.")]
+    nodes = [node for node in begun.graph.node if _is_of_relations(node)]
     assert nodes, "the reader that learns more reads no pairs"
     model.graph.node.extend(nodes)
     model.graph.initializer.extend(each for each in begun.graph.initializer if each.name.startswith("pairs."))
     model.graph.output.extend(each for each in begun.graph.output if each.name == RELATION)
     file.write_bytes(model.SerializeToString(deterministic=True))
+
+
+def _is_of_relations(node: onnx.NodeProto) -> bool:
+    return node.output[0] == RELATION or node.output[0].startswith("pairs.")
+
+
+def _without_relations(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a reader's graph without its reading of pairs, for another one."""
+    for kept, parts in (
+        ([node for node in model.graph.node if not _is_of_relations(node)], model.graph.node),
+        ([each for each in model.graph.initializer if not each.name.startswith("pairs.")], model.graph.initializer),
+        ([each for each in model.graph.output if each.name != RELATION], model.graph.output),
+    ):
+        del parts[:]
+        parts.extend(kept)
+    return model
 
 
 def weights_of(file: Path) -> dict[str, Tensor]:

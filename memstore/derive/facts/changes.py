@@ -28,10 +28,10 @@ from memstore.store.database import Transaction
 from memstore.text import word_set
 
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
-NEVER = 2.0  # for a home and a job
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
-OUTDATED = 0.9  # probability from which a statement makes another outdated
+OUTDATED = 0.8  # probability from which a statement makes another outdated
 OF_ONE_VALUE = 0.5  # and where both tell other values of an attribute that has one, such as where somebody lives
+NEAR = 0.45  # cosine from which two other statements are about one thing
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
@@ -67,7 +67,7 @@ async def with_outdated(
     `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
     what a person has set before, too, and nothing that was said ends it.
     """
-    near = [one for one in known if one.cosine is not None and _may_be_pair(fact, one.fact)]
+    near = [one for one in known if _may_be_pair(fact, one)]
     said_at, own = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
     earlier, later = list[FactColumns](), list[FactColumns]()
     if new.may_change and new.said_by_subject:
@@ -90,20 +90,24 @@ async def with_outdated(
     return replace(new, ends=tuple(ends), successor=min(successors, default=None))
 
 
-def _may_be_pair(fact: FactColumns, other: FactColumns) -> bool:
+def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
     """Whether two facts are read as a pair: those that both fill slots are decided by these."""
-    holds_or_did = other.state in ("active", "superseded")
-    have_slots = slot_of_fact(fact) is not None and slot_of_fact(other) is not None
-    return holds_or_did and not have_slots and _others(fact) == _others(other)
+    other = known.fact
+    if known.cosine is None or other.state not in ("active", "superseded"):
+        return False
+    if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
+        return False
+    if fact.attribute in SINGLE and other.attribute in SINGLE:
+        is_of_one_thing = fact.attribute == other.attribute or PLAN in (fact.type, other.type)
+    else:
+        is_of_one_thing = known.cosine >= NEAR
+    return is_of_one_thing and _others(fact) == _others(other)
 
 
 def _least(fact: FactColumns, other: FactColumns) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
-    if fact.attribute not in SINGLE or other.attribute not in SINGLE or PLAN in (fact.type, other.type):
-        return OUTDATED
-    if fact.attribute != other.attribute:
-        return NEVER
-    return OF_ONE_VALUE if fact.value != other.value else OUTDATED
+    have_other_values = fact.attribute in SINGLE and fact.attribute == other.attribute and fact.value != other.value
+    return OF_ONE_VALUE if have_other_values and PLAN not in (fact.type, other.type) else OUTDATED
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
