@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memstore.store.roles import Capabilities
 
 MOST_REASONS = 5
-THOUGHTS = 60  # tokens of a short answer: more than these are thoughts
+MOST_ANSWERED = 60  # tokens of a short answer; what is longer has thoughts in it
 _REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
 _DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")  # the number or name of one fact, which others of the same reason lack
 
@@ -149,7 +149,7 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
     reply = model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
     window = f"a window of {model.context_tokens:,} tokens"
     advice = list(getattr(model, "advice", ()))
-    if reply.completion_tokens > THOUGHTS:
+    if reply.completion_tokens > MOST_ANSWERED * reply.calls:
         many = f"it wrote {reply.completion_tokens} tokens where a few were asked for"
         advice.append(f"{many}: thoughts take the tokens of answers, so take a model that does not think")
     return "; ".join([f"{model.name} answers, with {getattr(model, 'abilities', window)}", *advice])

@@ -29,8 +29,8 @@ from memstore.models import (
     Role,
     Tier,
 )
-from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
-from memstore.search.questions import asks_for_list, asks_for_overview_or_order
+from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
+from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, facts as stored_facts, messages
@@ -145,6 +145,8 @@ async def _recall(
         for some in (ranked.facts, ranked.hits)
     )
     left_out = list(_ranked_lower(ranked, resolved, history))
+    if asks_for_now(query.text):
+        hits = lead_newest(hits, query.text)
 
     # What holds no longer is marked, ranks lower or is left out.
     changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)

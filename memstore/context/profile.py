@@ -1,4 +1,4 @@
-"""A profile: who somebody is, what holds, what is planned, how to answer them, within a budget. No model, no clock.
+"""A profile: how to answer somebody, who they are, what holds, is planned and happened. No model, no clock.
 
 Facts come by their types, and of a type first what protects, then what is sure and new.
 """
@@ -13,8 +13,8 @@ from uuid import UUID
 
 from memstore.context.items import ProfileSource
 from memstore.context.layout import content_hash
-from memstore.context.utterances import needs_antecedent, only_comments
-from memstore.derive.facts.normalization import content_words
+from memstore.context.utterances import leans, only_comments
+from memstore.derive.facts.normalization import content_words, is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
@@ -42,6 +42,7 @@ SECTIONS = {
     "event": HAPPENED,
 }
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
+READ_LANGUAGES = ("en", "de")  # in which a quotation may be seen to say nothing
 FRESH = timedelta(days=60)  # before what was said last: a plan without a date that is older may be over
 ALIKE = 1 / 3  # of the content words of the shorter of two lines
 SHARED = 2  # of them at least: a word alone is a topic
@@ -56,7 +57,7 @@ class _Candidate:
     fact: Fact
     text: str
     words: frozenset[str]
-    key: tuple[str, str] | None
+    key: tuple[str, str, str] | None
     rank: tuple[object, ...]
     sources: tuple[UUID, ...]
 
@@ -158,6 +159,8 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
     """Whether two lines fill the same slot, or one tells of the other's, or one of no slot shares much of its words."""
     if one.text == other.text or (one.key is not None and one.key == other.key):
         return True
+    if is_protection(one.fact) or is_protection(other.fact):
+        return False
     if one.is_quoted or other.is_quoted:
         if (one.object and one.object <= other.words) or (other.object and other.object <= one.words):
             return True
@@ -180,7 +183,7 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
         section = ANSWERS if fact.attribute == ANSWER_STYLE else SECTIONS.get(fact.type, HOLDS)
         one = _candidate(section, fact, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
         is_fresh = fact.occurred_at >= newest - FRESH
-        if one.is_quoted and fact.importance != ALWAYS and (needs_antecedent(one.text) or only_comments(one.text)):
+        if _says_nothing(one):
             unclear.append(one)
         elif section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
             candidates.append(one)
@@ -196,8 +199,19 @@ def _candidate(section: str, fact: Fact, recency: float) -> _Candidate:
     place = 0 if attribute in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
     worth = round(fact.confidence * recency, 4)
     rank = (fact.importance != ALWAYS, place, -worth, -fact.occurred_at.timestamp(), fact.id)
-    key = (fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
+    key = (fact.subject, fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
     return _Candidate(section, fact, text, frozenset(words), key, rank, tuple(fact.sources))
+
+
+def _says_nothing(one: _Candidate) -> bool:
+    """Whether a quotation leans on what was said before, or tells nothing of its speaker.
+
+    Only English and German are read. A constraint, a procedure and what has an attribute count as they are.
+    """
+    fact = one.fact
+    may_lean = one.is_quoted and fact.importance != ALWAYS and fact.language in READ_LANGUAGES
+    is_told = fact.type in ("constraint", "procedure") or fact.attribute is not None
+    return may_lean and not is_told and (leans(one.text) or only_comments(one.text))
 
 
 def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:

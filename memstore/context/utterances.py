@@ -92,7 +92,12 @@ def needs_antecedent(text: str) -> bool:
     words = len(_WORD.findall(text))
     if words > DEPENDENT_WORDS or is_question(text):
         return False
-    return words <= FRAGMENT_WORDS or any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
+    return words <= FRAGMENT_WORDS or leans(text)
+
+
+def leans(text: str) -> bool:
+    """Return whether a text begins as an answer does, or refers to what was said before."""
+    return any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
 
 
 def is_question(text: str) -> bool:

@@ -64,7 +64,7 @@ class Reason(StrEnum):
     SUPERSEDED = "superseded"  # candidates._superseded; of hits candidates._recall
     EXPIRED = "expired"  # candidates._superseded
     UNIMPORTANT = "unimportant"  # candidates._recall
-    SAYS_NOTHING = "says nothing alone"  # candidates._recall
+    SAYS_NOTHING = "says nothing alone"  # candidates._recall; of a profile's quotations profile._candidates
     NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
     UNPAIRED = "unpaired tool call"  # candidates._unpaired
 

@@ -38,7 +38,7 @@ MARGIN = 1.15
 LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
 FRAME = 128  # the template around the messages, and a server's own words about the schema
 MOST_TOKENS = 1_000_000_000  # of a call or a window, whatever a server says: the database keeps sums of them
-SMALL_WINDOW, SHORT_TIME = 4096, 120.0  # tokens and seconds with which a local model answers badly
+SMALL_WINDOW, SHORT_TIME = 8192, 300.0  # tokens and seconds; with fewer a local model answers badly
 MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
@@ -195,14 +195,14 @@ class ServedChatModel:
     @property
     def advice(self) -> list[str]:
         """What would give better answers, in words."""
-        advice = []
+        advice, tokens = [], self.context_tokens
         if getattr(self._endpoint, "thinks", False):
             advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
-        if self.context_tokens < SMALL_WINDOW:
-            advice.append(f"a window of {SMALL_WINDOW:,} tokens or more needs fewer calls")
+        if tokens < SMALL_WINDOW:
+            advice.append(f"a window of {SMALL_WINDOW:,} tokens or more has room for known facts")
         if self._timeout < SHORT_TIME:
-            few = f"{self._timeout:g} seconds are few for an answer without a GPU"
-            advice.append(f"{few}: {self._timeout_setting}=300")
+            few = f"{self._timeout:g} seconds are few for a model without a GPU"
+            advice.append(f"{few}: {self._timeout_setting}={SHORT_TIME:g} or more")
         return advice
 
     @property

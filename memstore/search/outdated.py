@@ -1,4 +1,4 @@
-"""Hits that hold no longer say what holds now. Pure.
+"""Hits that hold no longer say what holds now, and of hits about now the newest comes first. Pure.
 
 They are messages whose facts were superseded or taken back, answers to these, and all that was said earlier of the same
 subject with the words of a value that has ended.
@@ -18,6 +18,8 @@ from memstore.text import format_day
 
 TOLD = 2  # of the facts that hold in place of what a message says, the latest
 LONG = 5  # letters of a word that may have another ending
+FIRST_HITS = 10  # among which the newest has a lead
+LEAD, NEARLY = 0.2, 0.2  # of the newest, among those that score so much less than the best at most
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
 _CALENDAR = re.compile(rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|{'|'.join(months())}", re.IGNORECASE)
@@ -211,6 +213,32 @@ def mark_outdated(
             outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))
         marked.append(outdated)
     return changes.mark(sorted(marked, key=lambda hit: -hit.score))
+
+
+def lead_newest(hits: Sequence[Hit], question: str) -> list[Hit]:
+    """Return hits, the best first: of the first ones that score nearly as much as the best the newest has a lead.
+
+    Of what answers a question about now as well, the newest is the likeliest to hold. The lead grows by the days on
+    which they were said. The question itself, asked before, answers nothing.
+    """
+    asked = _plain(question)
+    answers = [hit for hit in hits[:FIRST_HITS] if _plain(hit.text) != asked]
+    near = [hit for hit in answers if hit.score >= answers[0].score - NEARLY]
+    days = sorted({hit.occurred_at.date() for hit in near})
+    if len(days) < 2:
+        return list(hits)
+    leads = {id(hit): round(LEAD * days.index(hit.occurred_at.date()) / (len(days) - 1), 6) for hit in near}
+    led = [
+        replace(hit, score=round(hit.score + lead, 6), parts={**hit.parts, "recency": lead})
+        if (lead := leads.get(id(hit)))
+        else hit
+        for hit in hits
+    ]
+    return sorted(led, key=lambda hit: -hit.score)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def _tell(now: FactStep) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from memstore.search.dates import NamedDate, asked_time
+from memstore.search.outdated import asks_what_holds
 from memstore.store.tokenize import terms
 
 _OVERVIEW = re.compile(
@@ -189,6 +190,18 @@ def asks_for_overview_or_order(question: str) -> bool:
 
 def _has_topic(question: str) -> bool:
     return not all(map(_NO_TOPIC.fullmatch, terms(_REQUEST.sub("", question))))
+
+
+def asks_for_now(question: str) -> bool:
+    """Return whether a question asks for one thing, and neither for what was nor for a time.
+
+    >>> [asks_for_now(one) for one in ("Where do I live?", "Where did I live?", "Where do I live in May?")]
+    [True, False, False]
+    """
+    time = asked_time(question)
+    of_a_time = bool(time.inside or time.outside) or not asks_what_holds(question)
+    of_several = asks_for_list(question) or asks_for_overview_or_order(question)
+    return not (of_a_time or of_several or asks_for_assistant_words(question))
 
 
 def without_request(question: str) -> str:

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from memstore.models import Chunk, Tier
 from memstore.providers import Vectors
 from memstore.search import signals
-from memstore.search.dates import asked_time
-from memstore.search.outdated import asks_what_holds
 from memstore.search.questions import (
     asks_for_assistant_words,
     asks_for_list,
@@ -57,9 +55,6 @@ WEIGHTS: Mapping[str, float] = {
     # Only for other questions, which are about one event: said by a person near the best hit. Worth 0.1 in LoCoMo's
     # contexts, nothing on BEAM; more of it, or near more hits than one, costs BEAM more than it gives.
     "same_session": 0.05,
-    # Only for questions of these about what holds now: the newest of the hits that score nearly as much as the best.
-    # Worth 50 of 300 recalls after a change of mind, nothing on LoCoMo and BEAM; 0.3 costs 0.6 in 500 tokens.
-    "recency": 0.2,
 }
 # In place of those where several things are asked for: their words are not those of the question.
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "is_question": 0.2}
@@ -178,18 +173,9 @@ def rank(
         highest = rows[total == total.max()]
         first = highest[_order(index, highest, np.zeros(len(highest)))[0]]
         parts["same_session"] = np.round(weights["same_session"] * signals.same_session(index, first, rows), 6)
-    parts["recency"] = np.zeros(len(rows))
-    if is_of_one_event and _asks_for_now(features.text):
-        totals = np.round(sum(parts.values()), 9)
-        parts["recency"] = np.round(weights["recency"] * signals.recency(index, rows, totals), 6)
     if features.vector is None or not features.has_known_words:
         parts["lexical"] -= _lead_without_words(index, rows, values, parts, only_words=features.vector is None)
     return _ranking(index, rows, parts, depth)
-
-
-def _asks_for_now(question: str) -> bool:
-    time = asked_time(question)
-    return asks_what_holds(question) and not time.inside and not time.outside
 
 
 def _lead_without_words(

@@ -27,8 +27,6 @@ HALF_TOKENS = 60  # a chunk of so many tokens stands half for itself; 40 to 80 a
 CHARACTERS = 4  # of a token, about
 TABLE = 2**17  # sums of terms by chunk that are made at once: a megabyte stays in a processor's cache
 NEAR = 8  # messages before or after a hit, which are of the same event
-NEARLY = 0.2  # less than the best score: hits that answer about as well
-SHORT_PERIOD = 30 * MICROSECONDS_A_DAY  # in which little changes: hits of one are about equally new
 HEADER_TOKENS = 10  # the day and the speaker before a chunk, in a context
 
 
@@ -174,17 +172,6 @@ def date(index: UserIndex, text: str) -> Floats:
     if not asked.inside and not asked.outside:
         return np.zeros(len(index))
     return asked.scores(np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY)
-
-
-def recency(index: UserIndex, rows: Rows, scores: Floats) -> Floats:
-    """Return 1 for the newest of the rows that score nearly as much as the best, 0 for the oldest and all others.
-
-    Of what answers a question about now, the newest is the likeliest to hold.
-    """
-    near = scores >= scores.max() - NEARLY
-    times = index.times[rows]
-    begin, end = times[near].min(), times[near].max()
-    return np.where(near, (times - begin) / max(end - begin, SHORT_PERIOD), 0.0)
 
 
 def brevity(index: UserIndex) -> Floats:

@@ -112,11 +112,11 @@ def test_doctor_warns_of_models_that_think_and_of_limits_that_are_too_small(cli:
     capabilities = ["completion", "thinking"]
     assert "an instruct model is safer" in summary_model(5)
     capabilities = ["completion"]
-    assert summary_model(5).endswith("JSON asked for as json_schema")
+    assert summary_model(5, ollama_timeout_seconds="300").endswith("JSON asked for as json_schema")
     assert "it wrote 300 tokens where a few were asked for" in summary_model(300)
     few = summary_model(5, ollama_num_ctx="2048", ollama_timeout_seconds="60")
-    assert "a window of 4,096 tokens or more" in few
-    assert "60 seconds are few for an answer without a GPU: MEMSTORE_OLLAMA_TIMEOUT_SECONDS=300" in few
+    assert "a window of 8,192 tokens or more" in few
+    assert "60 seconds are few for a model without a GPU: MEMSTORE_OLLAMA_TIMEOUT_SECONDS=300 or more" in few
 
 
 def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:

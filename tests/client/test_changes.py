@@ -57,6 +57,20 @@ def said_in(text: str) -> str:
     return text.partition('"')[2].rstrip('"') or text.replace("Alice's", "The", 1)
 
 
+async def test_only_statements_that_are_near_are_read_as_a_pair(
+    store: AsyncMemoryStore, read: list[Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = store.user("alice")
+    for day, text in enumerate((NADIA, "I play the cello in an orchestra.", TOM)):
+        await say(alice, text, day)
+        await store.derive()
+    assert [("Nadia" in one.earlier, "Tom" in one.later) for one in read] == [(True, True)]
+    monkeypatch.setattr(changes, "SAME_THING", -1.0)
+    await say(alice, SHED, 3)
+    await store.derive()
+    assert any("cello" in one.earlier for one in read)
+
+
 @pytest.mark.parametrize("said", [[NADIA, TOM, SHED], [NADIA, TOM, NADIA], [NADIA, TOM, TOM, SHED, TOM]])
 async def test_the_same_holds_whichever_conversation_is_derived_first(
     store: AsyncMemoryStore, read: list[Pair], said: list[str]

@@ -137,7 +137,7 @@ async def test_what_became_outdated_is_of_who_was_told_of_whichever_is_derived_f
         "The user is a plumber now.",
         "The user's cat Momo died.",
         "The user's daughter Lily is 10 now.",
-        "The user cancelled their gym membership.",
+        'The user: "I cancelled my gym membership."',
     }
 
 

@@ -1,12 +1,15 @@
 """What a question's words tell about where its answer is."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
+from uuid import UUID
 
 import numpy as np
 import pytest
 
+from memstore.models import Hit, Tier
 from memstore.search.dates import NamedDate, Period, Time, asked_time, named_dates
+from memstore.search.outdated import lead_newest
 from memstore.search.questions import (
     asks_for_assistant_words,
     asks_for_list,
@@ -254,3 +257,23 @@ def test_the_time_that_is_asked_about_is_an_interval(time: str, years: str) -> N
 )
 def test_a_range_takes_the_year_of_its_other_end(text: str, inside: list[Time]) -> None:
     assert asked_time(text).inside == inside
+
+
+def test_of_hits_that_answer_about_as_well_the_newest_leads() -> None:
+    def hit(number: int, score: float, day: int, text: str = "") -> Hit:
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=day)
+        return Hit(Tier.MESSAGES, UUID(int=number), text or f"said {number}", score, {}, (UUID(int=number),), at)
+
+    hits = [hit(1, 1.0, 0), hit(2, 0.95, 100), hit(3, 0.9, 300), hit(4, 0.7, 900)]
+    led = lead_newest(hits, "Where do I live?")
+    assert [(one.id.int, one.score, one.parts.get("recency")) for one in led] == [
+        (3, 1.1, 0.2),
+        (2, 1.05, 0.1),
+        (1, 1.0, None),
+        (4, 0.7, None),
+    ]
+    asked = hit(9, 1.5, 50, "where do  I live?")
+    assert lead_newest([asked, *hits], "Where do I live?")[1:] == led, "the question, asked before, is no answer"
+    many = [hit(number, 1.0 - number / 1000, number) for number in range(15)]
+    assert [one.id.int for one in lead_newest(many, "Where?") if "recency" in one.parts] == [9, 8, 7, 6, 5, 4, 3, 2, 1]
+    assert lead_newest([], "Where?") == []

@@ -139,29 +139,6 @@ def test_what_was_said_near_the_best_hit_has_a_lead() -> None:
     assert {number for number, part in parts.items() if part > 0} == {*range(1, 18)} - {9}
 
 
-@pytest.mark.parametrize(
-    ("question", "newest"),
-    [
-        ("Where does she live?", WEIGHTS["recency"]),
-        ("Where did she live?", 0),
-        ("Where does she live in 2026?", 0),
-        ("Which towns are there? List all.", 0),
-    ],
-)
-def test_of_what_answers_a_question_about_now_the_newest_has_a_lead(question: str, newest: float) -> None:
-    def at(days: float) -> datetime:
-        return NOW + timedelta(days=days)
-
-    said = [Given(n, {}, [1.0, 0.0], at=at(days), conversation=UUID(int=n)) for n, days in ((1, 0), (2, 300), (3, 600))]
-    other = Given(4, {}, [0.5, 3**0.5 / 2], at=at(900), conversation=UUID(int=4))
-    asked = QueryFeatures(question, np.array([1, 0], "f"), {})
-    parts = {key.item_id.int: own["recency"] for key, own in told(rank(arrays([*said, other]), asked, Corpus(4, 9), 9))}
-    assert parts == {3: newest, 2: newest / 2, 1: 0, 4: 0}
-    close = [Given(n, {}, [1.0, 0.0], at=at(n), conversation=UUID(int=n)) for n in range(4)]
-    lead = max(own["recency"] for _, own in told(rank(arrays(close), asked, Corpus(4, 9), 9)))
-    assert lead == pytest.approx(newest / 10), "within a month all are about equally new"
-
-
 def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers() -> None:
     some = arrays(TALK)
     plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, OVERVIEW))
@@ -173,7 +150,7 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
         else:
             assert own["answered_message"] == 0, "a person, and a fact, answers nothing"
         for name, part in plain[key].items():  # to any other question an answer is what it says itself
-            if name in ("same_session", "recency"):
+            if name == "same_session":
                 continue
             weight = 0 if name == "answered_message" else WEIGHTS[name]
             assert part == pytest.approx(own[name] * weight / OVERVIEW_WEIGHTS[name], abs=1e-5)

@@ -24,8 +24,8 @@ from memstore.context.utterances import (
     score_comment,
 )
 from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
-from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
-from memstore.search.questions import asks_for_list, asks_for_overview_or_order
+from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
+from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
@@ -136,6 +136,8 @@ def _recall(
         for some in (ranked.facts, ranked.hits)
     )
     left_out = list(_ranked_lower(ranked, resolved, history))
+    if asks_for_now(query.text):
+        hits = lead_newest(hits, query.text)
 
     # What holds no longer is marked, ranks lower or is left out.
     changes = find_changes(tx, ranked.facts, texts, said_facts, as_of)

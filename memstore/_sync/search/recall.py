@@ -38,8 +38,8 @@ from memstore.providers import (
     embed_query,
     load_stored_embedder,
 )
-from memstore.search.outdated import Changes, asks_what_holds, mark_outdated
-from memstore.search.questions import without_request
+from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
+from memstore.search.questions import asks_for_now, without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
@@ -200,6 +200,8 @@ def recall(
             found += page
             said += said_there
         hits = hits[:looked_at]
+        if marked and filters.until is None and asks_for_now(query.text):
+            hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
             [some] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
             said += some

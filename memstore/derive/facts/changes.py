@@ -1,8 +1,8 @@
 """Which facts make which outdated, as the reader understands two statements.
 
-The result of a pair depends on its two statements, and on when and by whom they were said, alone: so the same facts
-hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a reading, and
-one that a person has set only by what a person sets later.
+The result of a pair depends on its two statements, their vectors, and when and by whom they were said, alone: so the
+same facts hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a
+reading, and one that a person has set only by what a person sets later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SUBJECT = 5  # words with which a statement begins, in which it names whom it is
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
 OUTDATED = 0.8  # probability from which a statement makes another outdated
 OF_ONE_VALUE = 0.5  # and where both tell other values of an attribute that has one, such as where somebody lives
-NEAR = 0.45  # cosine from which two other statements are about one thing
+SAME_THING = 0.45  # cosine from which two other statements are about one thing, as the built-in embedder tells it
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
@@ -97,10 +97,10 @@ def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
         return False
     if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
         return False
-    if fact.attribute in SINGLE and other.attribute in SINGLE:
-        is_of_one_thing = fact.attribute == other.attribute or PLAN in (fact.type, other.type)
+    if fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type):
+        is_of_one_thing = fact.attribute == other.attribute
     else:
-        is_of_one_thing = known.cosine >= NEAR
+        is_of_one_thing = known.cosine >= SAME_THING
     return is_of_one_thing and _others(fact) == _others(other)
 
 

@@ -94,9 +94,8 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
 
 -- standing_facts --
 -- Facts that matter whatever is asked: all that are pinned, and so many of the kinds given. Of these first those with the
--- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last. That
--- somebody is not allergic only where it was said before that they are, which may still be found. An instruction that
--- only coding agents were given holds in the folders of these sessions, which are their titles.
+-- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last. An
+-- instruction that only coding agents were given holds in the folders of these sessions, which are their titles.
 SELECT ranked.id, ranked.subject, ranked.attribute, ranked.value, ranked.text, ranked.importance, ranked.valid_to,
        coalesce((SELECT min(m.occurred_at)
                  FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
@@ -134,11 +133,6 @@ FROM (SELECT was.*, row_number() OVER (
               AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)) AS was
       WHERE CASE was.importance WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
                                  ELSE was.type = ANY(%(types)s::text[]) END
-        AND (was.importance = 'pinned' OR was.value IS DISTINCT FROM 'no' OR starts_with(was.attribute, 'eats/')
-             OR EXISTS (SELECT 1 FROM facts denied
-                        WHERE denied.user_id = %(user_id)s AND denied.subject = was.subject
-                          AND denied.attribute = was.attribute AND denied.value = 'yes'
-                          AND (%(as_of)s::timestamptz IS NULL OR denied.recorded_at <= %(as_of)s)))
         AND (was.importance = 'pinned'
              OR NOT (was.type = 'procedure'
                      OR coalesce(split_part(was.attribute, '/', 1), '') IN ('instruction', 'answers', 'answer_style'))
