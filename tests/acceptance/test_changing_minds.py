@@ -108,8 +108,8 @@ def test_minds_are_followed(url: str, record_property: Any) -> None:
         counts.update(judge(dialogue, facts))
     record_property("changing_minds", str(dict(counts)))
     print(dict(counts))
-    assert counts["ended wrongly"] <= 7
-    assert counts["ended"] >= 36
+    assert counts["ended wrongly"] <= 9
+    assert counts["ended"] >= 45
 
 
 def pair(first: str, second: str, name: str | None = None) -> list[Said]:
