@@ -57,18 +57,20 @@ def said_in(text: str) -> str:
     return text.partition('"')[2].rstrip('"') or text.replace("Alice's", "The", 1)
 
 
-async def test_only_statements_that_are_near_are_read_as_a_pair(
+async def test_what_is_not_near_ends_only_where_the_reading_is_very_sure(
     store: AsyncMemoryStore, read: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = store.user("alice")
-    for day, text in enumerate((NADIA, "I play the cello in an orchestra.", TOM)):
+    monkeypatch.setattr(changes, "SAME_THING", 1.0)
+    for day, text in enumerate((NADIA, TOM)):
         await say(alice, text, day)
         await store.derive()
-    assert [("Nadia" in one.earlier, "Tom" in one.later) for one in read] == [(True, True)]
-    monkeypatch.setattr(changes, "SAME_THING", -1.0)
-    await say(alice, SHED, 3)
+    assert await states(alice) == {NADIA: "active", TOM: "active"}
+    assert len(read) == 1
+    monkeypatch.setattr(changes, "OUTDATED_AFAR", 0.9)
+    await say(alice, SHED, 2)
     await store.derive()
-    assert any("cello" in one.earlier for one in read)
+    assert set((await states(alice)).values()) == {"superseded", "active"}
 
 
 @pytest.mark.parametrize("said", [[NADIA, TOM, SHED], [NADIA, TOM, NADIA], [NADIA, TOM, TOM, SHED, TOM]])

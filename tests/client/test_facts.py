@@ -435,7 +435,7 @@ async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemor
 async def test_an_entity_that_is_only_named_is_found(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     walk = await alice.add_fact("The user walks with LENA on Sundays.", type="preference")
-    await alice.add_fact("The user lives in Lenapark.", type="identity")
+    await alice.add_fact("The user saw a film about Lenapark.", type="event")
     gone = await alice.add_fact("The user owes Lena a book.", type="relationship")
     await alice.retract_fact(gone)
     assert [fact.id for fact in (await alice.entity("Lena")).facts] == [walk.id]

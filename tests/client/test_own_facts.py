@@ -104,12 +104,12 @@ async def test_the_reader_knows_a_type_by_its_words(url: str) -> None:
     async with opened(url, fact_instructions=PROJECT, fact_types=DEADLINE | {"fruit": "what grows"}) as store:
         alice = store.user("alice")
         await say(
-            alice, "The report is DUE on Friday.", "When is the deadline?", "Can you move the deadline?",
+            alice, "The dress is DUE on Friday.", "When is the deadline?", "Can you move the deadline?",
             "I live in Dueville.", "The deadline for the draft is 12 May.", "I'm allergic to peanuts.",
         )  # fmt: skip
         await derive(store)
         assert await types(alice) == {
-            "The user's report is DUE on Friday.": "deadline",
+            "The user's dress is DUE on Friday.": "deadline",
             "The user lives in Dueville.": "identity",
             "The user's deadline for the draft is 12 May.": "deadline",
             "The user is allergic to peanuts.": "constraint",

@@ -52,6 +52,7 @@ MOST_STANDING = 10  # words of a sentence about who somebody is
 SURE_IDENTITY = 0.85  # probability from which who somebody is stands there
 SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
 _ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
+_COMPOUND = re.compile(r"[ -]\w+(?= allerg(?:y|ies)\b)", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
 _CLAUSE = re.compile(
     r"\b(?:so|but(?! also)|because|which|since|when|aber|weil|deshalb)\b|[.;]"
@@ -298,6 +299,8 @@ def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tu
         values = [Stretch(*said.span(1 if said[1] else 2))]
     for value in values:
         if allergy:
+            if more := _COMPOUND.match(text, value.stop):  # "tree" of "a tree nut allergy"
+                value = Stretch(value.start, more.end())
             is_before = value.stop <= allergy.start()
             between = (value.stop, allergy.start()) if is_before else (allergy.end(), value.start)
             if between[0] < between[1] and _CLAUSE.search(text, *between):

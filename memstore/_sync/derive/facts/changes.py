@@ -28,9 +28,11 @@ from memstore.models import ALWAYS, HAND, FactColumns, KnownFact
 from memstore.text import word_set
 
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
+A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
 OUTDATED = 0.8  # probability from which a statement makes another outdated
-OF_ONE_VALUE = 0.5  # and where both tell other values of an attribute that has one, such as where somebody lives
+OUTDATED_AFAR = 0.965  # and where the two are less near than those about one thing
+OF_ONE_VALUE = 0.4  # and where both tell other values of an attribute that has one, such as where somebody lives
 SAME_THING = 0.45  # cosine from which two other statements are about one thing, as the built-in embedder tells it
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
@@ -69,25 +71,31 @@ def with_outdated(
     """
     near = [one for one in known if _may_be_pair(fact, one)]
     said_at, own = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
-    earlier, later = list[FactColumns](), list[FactColumns]()
+    earlier, later = list[KnownFact](), list[KnownFact]()
     if new.may_change and new.said_by_subject:
         mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own)]
         mine = [one for one in mine if by_hand or not _is_set(one)]
-        earlier = [one.fact for one in mine if one.last_said < said_at and _may_be_ended(one.fact)]
+        earlier = [one for one in mine if one.last_said < said_at and _may_be_ended(one.fact)]
     if _may_be_ended(fact) and fact.importance != ALWAYS and not by_hand:
-        later = [one.fact for one in near if one.last_said > last_said]
-    said = facts.said_after(tx, fact.subject, [one.id for one in later], last_said) if later else {}
-    later = [one for one in later if one.id in said]
-    words = words_of(fact.text)
-    pairs = [Pair(words_of(one.text), words) for one in earlier] + [Pair(words, words_of(one.text)) for one in later]
+        later = [one for one in near if one.last_said > last_said]
+    said = facts.said_after(tx, fact.subject, [one.fact.id for one in later], last_said) if later else {}
+    later = [one for one in later if one.fact.id in said]
+    words = _with_name(fact)
+    pairs = [Pair(_with_name(one.fact), words) for one in earlier]
+    pairs += [Pair(words, _with_name(one.fact)) for one in later]
     least = [_least(fact, one) for one in (*earlier, *later)]
     outdated = _are_outdated(pairs, least) if pairs else []
-    ends = compress([one.id for one in earlier], outdated)
+    ends = compress([one.fact.id for one in earlier], outdated)
     successors = (
         Successor(end_of(fact, one.valid_from or said[one.id], said[one.id]), one.id)
-        for one in compress(later, outdated[len(earlier) :])
+        for one in compress([one.fact for one in later], outdated[len(earlier) :])
     )
     return replace(new, ends=tuple(ends), successor=min(successors, default=None))
+
+
+def _with_name(fact: FactColumns) -> str:
+    """Return the words of a fact, with a name in place of "the user": so most statements were learnt."""
+    return _USER.sub(A_NAME, words_of(fact.text))
 
 
 def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
@@ -97,17 +105,23 @@ def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
         return False
     if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
         return False
-    if fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type):
-        is_of_one_thing = fact.attribute == other.attribute
-    else:
-        is_of_one_thing = known.cosine >= SAME_THING
-    return is_of_one_thing and _others(fact) == _others(other)
+    if _are_of_one_value(fact, other) and fact.attribute != other.attribute:
+        return False  # a home and a job
+    return _others(fact) == _others(other)
 
 
-def _least(fact: FactColumns, other: FactColumns) -> float:
+def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
+    """Whether both tell an attribute that has one value, as it is and not as it is planned."""
+    return fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type)
+
+
+def _least(fact: FactColumns, known: KnownFact) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
-    have_other_values = fact.attribute in SINGLE and fact.attribute == other.attribute and fact.value != other.value
-    return OF_ONE_VALUE if have_other_values and PLAN not in (fact.type, other.type) else OUTDATED
+    other = known.fact
+    if _are_of_one_value(fact, other):
+        return OF_ONE_VALUE if fact.value != other.value else OUTDATED
+    is_near = known.cosine is not None and known.cosine >= SAME_THING
+    return OUTDATED if is_near else OUTDATED_AFAR
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
