@@ -1,6 +1,6 @@
 """A profile: how to answer somebody, who they are, what holds, is planned and happened. No model, no clock.
 
-Facts come by their types, and of a type first what protects, then what is sure and new.
+It keeps to a budget. Facts come by their types, and of a type first what protects, then what is sure and new.
 """
 
 from __future__ import annotations

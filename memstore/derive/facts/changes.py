@@ -1,6 +1,6 @@
 """Which facts make which outdated, as the reader understands two statements.
 
-The result of a pair depends on its two statements, their vectors, and when and by whom they were said, alone: so the
+The result of a pair depends on its two statements and their vectors, and on when and by whom they were said. So the
 same facts hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a
 reading, and one that a person has set only by what a person sets later.
 """
