@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from minilm_graph import DIMENSIONS, HEADS, IR_VERSION, OPSET, SIZE, WEIGHTS, Graph, encode
 
 WORDS = "embeddings.word_embeddings.weight"
-RELATION = "relation"  # the output of a pair of statements
+RELATION, PAIRS = "relation", "pairs."  # the output of a pair of statements, and how its weights' names begin
 
 
 class ReaderGraph(Graph):
@@ -95,11 +95,11 @@ def add_relations(state: dict[str, Tensor], first: int, file: Path) -> None:
     kept = {RELATION, *(each.name for each in inputs)}
     model = _without_relations(onnx.load(file, load_external_data=False))
     for tensor in pairs.graph.initializer:
-        tensor.name = f"pairs.{tensor.name}"
+        tensor.name = f"{PAIRS}{tensor.name}"
     for node in pairs.graph.node:
-        node.name = node.name and f"pairs.{node.name}"
+        node.name = node.name and f"{PAIRS}{node.name}"
         for names in (node.input, node.output):
-            names[:] = [name if name in kept else f"pairs.{name}" for name in names]
+            names[:] = [name if name in kept else f"{PAIRS}{name}" for name in names]
     model.graph.initializer.extend(pairs.graph.initializer)
     model.graph.node.extend(pairs.graph.node)
     model.graph.output.append(output)
@@ -112,20 +112,20 @@ def copy_relations(begun: onnx.ModelProto, file: Path) -> None:
     nodes = [node for node in begun.graph.node if _is_of_relations(node)]
     assert nodes, "the reader that learns more reads no pairs"
     model.graph.node.extend(nodes)
-    model.graph.initializer.extend(each for each in begun.graph.initializer if each.name.startswith("pairs."))
+    model.graph.initializer.extend(each for each in begun.graph.initializer if each.name.startswith(PAIRS))
     model.graph.output.extend(each for each in begun.graph.output if each.name == RELATION)
     file.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def _is_of_relations(node: onnx.NodeProto) -> bool:
-    return node.output[0] == RELATION or node.output[0].startswith("pairs.")
+    return node.output[0] == RELATION or node.output[0].startswith(PAIRS)
 
 
 def _without_relations(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a reader's graph without its reading of pairs, for another one."""
     for kept, parts in (
         ([node for node in model.graph.node if not _is_of_relations(node)], model.graph.node),
-        ([each for each in model.graph.initializer if not each.name.startswith("pairs.")], model.graph.initializer),
+        ([each for each in model.graph.initializer if not each.name.startswith(PAIRS)], model.graph.initializer),
         ([each for each in model.graph.output if each.name != RELATION], model.graph.output),
     ):
         del parts[:]
@@ -133,10 +133,14 @@ def _without_relations(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def weights_of(file: Path) -> dict[str, Tensor]:
-    """Return the weights of a reader's graph: those in int8 as they are computed with."""
+def weights_of(file: Path, part: str = "") -> dict[str, Tensor]:
+    """Return the weights of a reader's graph, or of a part of it: those in int8 as they are computed with."""
     tensors = onnx.load(file, load_external_data=False).graph.initializer
-    stored = {each.name: numpy_helper.to_array(each) for each in tensors if each.data_location != each.EXTERNAL}
+    stored = {
+        each.name.removeprefix(part): numpy_helper.to_array(each)
+        for each in tensors
+        if each.data_location != each.EXTERNAL and each.name.startswith(part)
+    }
     weights = {}
     for name, values in stored.items():
         base = name.removesuffix("_quantized")

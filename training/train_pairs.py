@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from export import add_relations, weights_of
+from export import PAIRS, add_relations, weights_of
 from model import SHARED, Encoder
 from torch import Tensor
 from torch.nn import functional
@@ -57,6 +57,10 @@ OWN = re.compile(
 )
 LASTING = ("preference", "constraint", "relation")  # types of facts of which several hold
 NAMES = ("Ada", "Tom", "Priya", "Jonas", "Mia", "Luca", "Grace", "Olu", "Marta", "Ben")
+KIN = ("sister", "brother", "mother", "dad", "wife", "husband", "son", "daughter", "boss", "friend", "neighbour")
+FREUNDE = ("Schwester", "Mutter", "Frau", "Tochter", "Chefin", "Freundin", "Nachbarin", "Oma")
+OTHERS = 0.5  # share of the changes that are told of others, too
+GERMAN = re.compile(r"\b(?:ist|hat|nicht|und|wohnt|arbeitet|zahlt|jetzt|seit|mehr|ein\w*|der|die|das|im|zum)\b")
 UNNAMED = 0.35  # share of pairs that speak of "the user"
 tokenizer = cache(load_tokenizer)
 
@@ -131,6 +135,24 @@ def _pair_of_facts(earlier: dict[str, Any], later: dict[str, Any], relation: str
     return {"name": name, "old": old, "new": new, "label": relation}
 
 
+def pairs_of_others(line: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Yield the changes of a line as they would be another's: what a sister does leaves one's own, and ends hers."""
+    name = line.get("name", "")
+    for later in line.get("news", [line]):
+        old, new = line.get("old_plain", later.get("old_plain", "")), later.get("new_plain", "")
+        are_plain = name and all(text.startswith(f"{name} ") and text.count(name) == 1 for text in (old, new))
+        if later["label"] not in RELATIONS[:2] or not are_plain or random.random() > OTHERS:
+            continue
+        kin = f"{name}s {random.choice(FREUNDE)}" if GERMAN.search(f"{old} {new}") else f"{name}'s {random.choice(KIN)}"
+        other = random.choice([kin, *random.sample([each for each in NAMES if each != name], 2)])
+        their_old, their_new = (text.replace(name, other, 1) for text in (old, new))
+        yield {"name": name, "old": old, "new": their_new, "label": RELATIONS[-1]}
+        if random.random() < OTHERS:
+            yield {"name": name, "old": their_old, "new": their_new, "label": later["label"]}
+        else:
+            yield {"name": name, "old": their_old, "new": new, "label": RELATIONS[-1]}
+
+
 def _pair(life: dict[str, Any], earlier: dict[str, str], later: dict[str, str], relation: str) -> dict[str, str]:
     return {"name": life["name"], "old": _form(earlier), "new": _form(later), "label": relation}
 
@@ -151,11 +173,11 @@ def example(pair: dict[str, str]) -> dict[str, Any]:
 
 
 def pair_encoder(graph: Path) -> Encoder:
-    """Return a reader's encoder with a label of the first token, whose first layers stay as they are."""
+    """Return a reader's encoder of pairs, whose first layers stay as they are, with what it has learnt of pairs."""
     encoder = Encoder({"relation": len(RELATIONS)}, WEIGHTS_FILE)
     own = encoder.state_dict()
     state = {name: each for name, each in weights_of(graph).items() if name in own and "heads" not in name}
-    encoder.load_state_dict(state, strict=False)
+    encoder.load_state_dict(state | weights_of(graph, PAIRS), strict=False)
     encoder.freeze_shared()
     return encoder
 
@@ -208,6 +230,7 @@ def main() -> None:
     changed = [pair for pair in lives if pair["label"] != RELATIONS[-1]]
     pairs = [*(pair for line in read(options.pairs) * FORMS for pair in pairs_in(line)), *changed]
     pairs += pairs_of_facts(read(options.facts))
+    pairs += [pair for line in read(options.pairs) for pair in pairs_of_others(line)]
     graph = options.out / GRAPH
     encoder = train(pairs, left_alone, graph, options.epochs, options.seed)
     add_relations(encoder.state_dict(), SHARED, graph)

@@ -47,3 +47,19 @@ def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch:
     told = [max(shares, key=lambda relation: shares[relation]) for shares in read]
     assert sum(label == each["label"] for label, each in zip(told, learnt, strict=True)) > 0.6 * len(learnt)
     assert Reader(out).read([ReaderInput(each["before"], each["text"]) for each in messages]) == notes
+
+
+def test_what_another_does_is_learnt_as_leaving_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    import train_pairs
+
+    monkeypatch.setattr(train_pairs, "OTHERS", 1.0)
+    moved = {"new": "moved to Cork", "new_plain": "Ana moved to Cork.", "label": "replaces"}
+    still = {"new": "Cork is wet", "new_plain": "Cork is wet.", "label": "independent"}
+    line = {"name": "Ana", "old": "live in Porto", "old_plain": "Ana lives in Porto.", "news": [moved, still]}
+    ones_own, theirs = train_pairs.pairs_of_others(line)
+    assert ones_own["old"] == "Ana lives in Porto." and ones_own["label"] == "independent"
+    assert not ones_own["new"].startswith("Ana moved") and ones_own["new"].endswith(" moved to Cork.")
+    assert (
+        theirs["label"] == "replaces" and theirs["old"].split(" lives")[0] == theirs["new"].split(" moved")[0] != "Ana"
+    )
