@@ -234,3 +234,31 @@ async def test_what_cannot_be_is_refused_at_every_level(
     with pytest.raises((ConfigurationError, InvalidInput), match=name):
         async with opened(store.url, **{name: value}):
             pass
+
+
+async def test_what_protects_oneself_stands_first_and_that_nobody_is_allergic_last_and_never_alone(
+    store: AsyncMemoryStore,
+) -> None:
+    alice = store.user("alice")
+
+    async def standing() -> list[str]:
+        context = await alice.conversation("now").context("What shall we do?", budget=2000)
+        return [one.preview for one in context.receipt.included if one.standing]
+
+    denial, bond = {"type": "constraint", "attribute": "allergy"}, {"subject": "Alice's son", "type": "constraint"}
+    for thing in ("penicillin", "nuts", "wasps", "latex", "milk", "eggs", "soy", "sesame", "mustard"):
+        await alice.add_fact(f"Alice is not allergic to {thing}.", subject="Alice", value="no", **denial)
+    assert await standing() == []
+    await alice.add_fact("Alice's mother is on warfarin.", subject="Alice's mother", type="constraint")
+    await alice.add_fact("Alice is coeliac.", subject="Alice", type="constraint", attribute="diet")
+    await alice.add_fact("Tim is allergic to bees, and must not go near a hive.", **bond, attribute="allergy")
+    await alice.add_fact(
+        "Alice is allergic to cats, but not allergic to dogs.", subject="Alice", type="constraint",
+        attribute="allergy/cat", value="yes",
+    )  # fmt: skip
+    assert "Alice is allergic to cats, but not allergic to dogs." in (await standing())[:2]
+    assert [one for one in await standing() if "cats" not in one][:3] == [
+        "Tim is allergic to bees, and must not go near a hive.",
+        "Alice is coeliac.",
+        "Alice's mother is on warfarin.",
+    ]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -18,14 +19,21 @@ from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import ProfileSource
+from memstore.derive.facts.entities import owner_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
+ALLERGY = "allergy"
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
-STANDING_FIRST = ("allergy", "answer_style")
+STANDING_FIRST = (ALLERGY, "answer_style", "diet")
+_NO_ALLERGY = re.compile(
+    r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
+    r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
+    re.IGNORECASE,
+)
 NAME = "name"  # the attribute of somebody's name
 MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
 TOKENS_PER_MESSAGE = 32  # to guess how many recent messages to read; where that is too few, more are read
@@ -88,7 +96,7 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
-        read_standing(request, MOST_STANDING),
+        read_standing(request, 2 * MOST_STANDING),  # more than stand: denials come last
         chunks.index_version(model),
     ]
 
@@ -132,7 +140,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         tokens=sum(one.tokens for one in said),
         outlines=visibility.summaries(tx, since),
         cleared_summaries={one.id for one in every if one.from_seq <= resolved.after_seq},
-        standing=_standing(ranked[: pinned + MOST_STANDING]),
+        standing=_standing(ranked)[: pinned + MOST_STANDING],
         index_version=version,
         summaries=whole_summaries,
         facts=known_facts,
@@ -142,13 +150,20 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
 def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
-    A name is not among them, since facts name their subject.
+    Behind allergies one's own come before others', and that somebody is not allergic stands last, and never alone. A
+    name is not among them, since facts name their subject.
     """
     once: dict[object, StandingFact] = {}
     for one in known:
         kind = (one.attribute or "").split("/")[0]
         if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
+    standing = sorted(
+        once.values(),
+        key=lambda one: (one.importance != ALWAYS, _denies_allergy(one), _is_others(one)),
+    )
+    if standing and standing[0].importance != ALWAYS and _denies_allergy(standing[0]):
+        return []
     return [
         Hit(
             Tier.FACTS,
@@ -161,8 +176,19 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
             valid_to=one.valid_to,
             importance=one.importance,
         )
-        for one in once.values()
+        for one in standing
     ]
+
+
+def _denies_allergy(one: StandingFact) -> bool:
+    """Whether a fact says that somebody is not allergic, and not of what they are."""
+    is_slot = (one.attribute or "").startswith(f"{ALLERGY}/")
+    return one.value == "no" if is_slot else _NO_ALLERGY.search(one.text) is not None
+
+
+def _is_others(one: StandingFact) -> bool:
+    """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
+    return (one.attribute or "").split("/")[0] != ALLERGY and owner_of(one.subject) != one.subject.casefold()
 
 
 def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
