@@ -189,3 +189,33 @@ async def test_a_plan_holds_until_its_day_is_over_as_it_was_said_last(
     assert (fact.type, fact.valid_from, fact.valid_to) == ("plan", None, datetime(2024, 3, 16, tzinfo=UTC))
     assert "at 8" in fact.text
     assert await alice.facts() == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "share", "ended"),
+    [
+        ("I take insulin twice a day.", "My insulin pump is gone, I gave it back.", 0.99, False),
+        ("My flatmate Magnus plays war games till three.", "Magnus moved out this afternoon.", 0.94, True),
+        ("My flatmate Magnus plays war games till three.", "Magnus moved out this afternoon.", 0.92, False),
+        ("I live with Magnus in Cork.", "Magnus moved out this afternoon.", 0.99, False),
+    ],
+)
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+async def test_what_is_about_somebody_by_name_ends_by_words_about_them(
+    store: AsyncMemoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+    earlier: str,
+    later: str,
+    share: float,
+    ended: bool,
+    order: tuple[int, int],
+) -> None:
+    monkeypatch.setattr(changes, "read_relations", lambda asked: [USUAL | {"ends": share} for _ in asked])
+    monkeypatch.setattr(changes, "SAME_THING", 0.0)
+    alice = store.user("alice")
+    for day in order:
+        await say(alice, (earlier, later)[day], day)
+        await store.derive()
+    assert sorted(
+        (fact.occurred_at - START, fact.state == "superseded") for fact in await alice.facts(state="all")
+    ) == [(timedelta(days=0), ended), (timedelta(days=1), False)]

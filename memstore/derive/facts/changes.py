@@ -1,8 +1,8 @@
 """Which facts make which outdated, as the reader understands two statements.
 
 The result of a pair depends on its two statements and their vectors, and on when and by whom they were said. So the
-same facts hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a
-reading, and one that a person has set only by what a person sets later.
+same facts hold in the end, whichever conversation is derived first. No reading ends what protects
+somebody, nor what a person has set: that only what a person sets later does.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
 OUTDATED = 0.8  # probability from which a statement makes another outdated
 OUTDATED_AFAR = 0.965  # and where the two are less near than those about one thing
+OUTDATED_NAMED = 0.93  # and where one is about somebody whom the other only names at its beginning
 OF_ONE_VALUE = 0.4  # and where both tell other values of an attribute that has one, such as where somebody lives
 SAME_THING = 0.45  # cosine from which two other statements are about one thing, as the built-in embedder tells it
 _OTHERS = word_set(
@@ -80,11 +81,9 @@ async def with_outdated(
         later = [one for one in near if one.last_said > last_said]
     said = await facts.said_after(tx, fact.subject, [one.fact.id for one in later], last_said) if later else {}
     later = [one for one in later if one.fact.id in said]
-    words = _with_name(fact)
-    pairs = [Pair(_with_name(one.fact), words) for one in earlier]
-    pairs += [Pair(words, _with_name(one.fact)) for one in later]
-    least = [_least(fact, one) for one in (*earlier, *later)]
-    outdated = await to_thread(_are_outdated, pairs, least) if pairs else []
+    told = [(one.fact, fact, one.cosine) for one in earlier] + [(fact, one.fact, one.cosine) for one in later]
+    pairs = [Pair(_with_name(old), _with_name(young)) for old, young, _ in told]
+    outdated = await to_thread(_are_outdated, pairs, [_least(*each) for each in told]) if pairs else []
     ends = compress([one.fact.id for one in earlier], outdated)
     successors = (
         Successor(end_of(fact, one.valid_from or said[one.id], said[one.id]), one.id)
@@ -107,7 +106,7 @@ def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
         return False
     if _are_of_one_value(fact, other) and fact.attribute != other.attribute:
         return False  # a home and a job
-    return _others(fact) == _others(other)
+    return _others(fact) == _others(other) or _begins_with_others(fact, other) or _begins_with_others(other, fact)
 
 
 def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
@@ -115,13 +114,28 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
     return fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type)
 
 
-def _least(fact: FactColumns, known: KnownFact) -> float:
-    """Return the probability from which one of two facts makes the other outdated."""
-    other = known.fact
-    if _are_of_one_value(fact, other):
-        return OF_ONE_VALUE if fact.value != other.value else OUTDATED
-    is_near = known.cosine is not None and known.cosine >= SAME_THING
-    return OUTDATED if is_near else OUTDATED_AFAR
+def _least(earlier: FactColumns, later: FactColumns, cosine: float | None) -> float:
+    """Return the probability from which the later of two facts makes the earlier outdated."""
+    if _are_of_one_value(earlier, later):
+        least = OF_ONE_VALUE if earlier.value != later.value else OUTDATED
+    else:
+        least = OUTDATED if cosine is not None and cosine >= SAME_THING else OUTDATED_AFAR
+    return least if _others(earlier) == _others(later) else max(least, OUTDATED_NAMED)
+
+
+def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
+    """Whether the beginning of a fact has those whom only another is about: "my flatmate Magnus", who "moved out".
+
+    Where somebody lives or works alone is not theirs: "I live with Magnus in Cork".
+    """
+    others, words = _others(other) - _others(fact), _beginning(fact)
+    begins = others <= {*words, *map(str.casefold, words)} if others else False
+    return begins and fact.attribute not in SINGLE and other.attribute not in SINGLE
+
+
+def _beginning(fact: FactColumns) -> list[str]:
+    """Return the words with which a fact begins, in which it names whom it is about."""
+    return _WORD.findall(" ".join(words_of(fact.text).split()[:SUBJECT]))
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
