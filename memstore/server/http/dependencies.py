@@ -20,7 +20,9 @@ from uuid import UUID
 from fastapi import Depends, Path, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, TypeAdapter, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -72,6 +74,16 @@ class StrictModel(BaseModel):
     @classmethod
     def _drop_nulls(cls, given: object) -> object:
         return drop_nulls(cls, given)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describe that what is optional may be null, too."""
+        schema = handler.resolve_ref_schema(handler(core))
+        for name, field in schema.get("properties", {}).items():
+            if name not in schema.get("required", ()) and {"type": "null"} not in field.get("anyOf", ()):
+                told = {key: field.pop(key) for key in ("title", "description", "default") if key in field}
+                schema["properties"][name] = {"anyOf": [field, {"type": "null"}], **told}
+        return schema
 
 
 @dataclass(frozen=True, slots=True)
