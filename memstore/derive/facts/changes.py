@@ -1,8 +1,8 @@
 """Which facts make which outdated, as the reader understands two statements.
 
 The result of a pair depends on its two statements and their vectors, and on when and by whom they were said. So the
-same facts hold in the end, whichever conversation is derived first. No reading ends what protects
-somebody, nor what a person has set: that only what a person sets later does.
+same facts hold in the end, whichever conversation is derived first. A fact that protects somebody is never ended by a
+reading, and one that a person has set only by what a person sets later.
 """
 
 from __future__ import annotations
@@ -81,9 +81,11 @@ async def with_outdated(
         later = [one for one in near if one.last_said > last_said]
     said = await facts.said_after(tx, fact.subject, [one.fact.id for one in later], last_said) if later else {}
     later = [one for one in later if one.fact.id in said]
-    told = [(one.fact, fact, one.cosine) for one in earlier] + [(fact, one.fact, one.cosine) for one in later]
-    pairs = [Pair(_with_name(old), _with_name(young)) for old, young, _ in told]
-    outdated = await to_thread(_are_outdated, pairs, [_least(*each) for each in told]) if pairs else []
+    words = _with_name(fact)
+    pairs = [Pair(_with_name(one.fact), words) for one in earlier]
+    pairs += [Pair(words, _with_name(one.fact)) for one in later]
+    least = [_least(fact, one) for one in (*earlier, *later)]
+    outdated = await to_thread(_are_outdated, pairs, least) if pairs else []
     ends = compress([one.fact.id for one in earlier], outdated)
     successors = (
         Successor(end_of(fact, one.valid_from or said[one.id], said[one.id]), one.id)
@@ -114,13 +116,14 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
     return fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type)
 
 
-def _least(earlier: FactColumns, later: FactColumns, cosine: float | None) -> float:
-    """Return the probability from which the later of two facts makes the earlier outdated."""
-    if _are_of_one_value(earlier, later):
-        least = OF_ONE_VALUE if earlier.value != later.value else OUTDATED
-    else:
-        least = OUTDATED if cosine is not None and cosine >= SAME_THING else OUTDATED_AFAR
-    return least if _others(earlier) == _others(later) else max(least, OUTDATED_NAMED)
+def _least(fact: FactColumns, known: KnownFact) -> float:
+    """Return the probability from which one of two facts makes the other outdated."""
+    other = known.fact
+    if _are_of_one_value(fact, other):
+        return OF_ONE_VALUE if fact.value != other.value else OUTDATED
+    is_near = known.cosine is not None and known.cosine >= SAME_THING
+    least = OUTDATED if is_near else OUTDATED_AFAR
+    return least if _others(fact) == _others(other) else max(least, OUTDATED_NAMED)
 
 
 def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
@@ -128,14 +131,15 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
 
     Where somebody lives or works alone is not theirs: "I live with Magnus in Cork".
     """
-    others, words = _others(other) - _others(fact), _beginning(fact)
-    begins = others <= {*words, *map(str.casefold, words)} if others else False
-    return begins and fact.attribute not in SINGLE and other.attribute not in SINGLE
+    if fact.attribute in SINGLE or other.attribute in SINGLE:
+        return False
+    others, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact))
+    return bool(others) and others <= {*words, *map(str.casefold, words)}
 
 
-def _beginning(fact: FactColumns) -> list[str]:
+def _beginning(fact: FactColumns) -> str:
     """Return the words with which a fact begins, in which it names whom it is about."""
-    return _WORD.findall(" ".join(words_of(fact.text).split()[:SUBJECT]))
+    return " ".join(words_of(fact.text).split()[:SUBJECT])
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
@@ -143,7 +147,7 @@ def _others(fact: FactColumns) -> frozenset[str]:
     words = words_of(fact.text)
     named = _NAMED.match(words)
     other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
-    first = " ".join(words.casefold().split()[:SUBJECT])
+    first = _beginning(fact).casefold()
     return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
