@@ -245,9 +245,7 @@ def history(fact: FactArgument, user: UserOption) -> None:
 
 
 def _describe_state(fact: Fact) -> str:
-    from memstore.models.facts import state_of
-
-    return state_of(fact) if fact.importance == "normal" else f"{state_of(fact)}, {fact.importance}"
+    return fact.state if fact.importance == "normal" else f"{fact.state}, {fact.importance}"
 
 
 def _print_fact(fact: Fact) -> None:

@@ -34,6 +34,7 @@ from memstore.models import (
     Profile,
     latest_first,
 )
+from memstore.models.facts import with_state_now
 from memstore.store import facts, messages
 from memstore.store.database import Database
 
@@ -100,7 +101,8 @@ class AsyncUserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
+            found = await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
+        return list(map(with_state_now, found)) if moment is None else found
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -128,11 +130,13 @@ class AsyncUserFacts:
 
     async def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
-        fact_id = to_uuid(id)
+        return with_state_now(await self._stored_fact(to_uuid(id)))
+
+    async def _stored_fact(self, id: UUID) -> Fact:
         async with self._database.user_transaction(self.id) as tx:
-            fact = await facts.fact(tx, fact_id)
+            fact = await facts.fact(tx, id)
         if fact is None:
-            raise NotFound(f"This user has no fact {fact_id}.")
+            raise NotFound(f"This user has no fact {id}.")
         return fact
 
     async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
@@ -140,7 +144,7 @@ class AsyncUserFacts:
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.facts_said_by(tx, message_ids, limit=limit)
+            return list(map(with_state_now, await facts.facts_said_by(tx, message_ids, limit=limit)))
 
     async def superseded_facts(self, fact: Fact | UUID) -> list[Fact]:
         """Return the facts that this one superseded, the latest first."""
@@ -157,7 +161,7 @@ class AsyncUserFacts:
         check_name(name, "entity")
         async with self._database.user_transaction(self.id) as tx:
             about = [*await facts.facts(tx, subject=name), *await facts.naming(tx, name)]
-            return Entity(name, tuple(about), tuple(await facts.edges(tx, name)))
+            return Entity(name, tuple(map(with_state_now, about)), tuple(await facts.edges(tx, name)))
 
     async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
@@ -232,7 +236,8 @@ class AsyncUserFacts:
             new = replace(new, type=await self._read_type(new))
         if quarantined:
             return await manual_edits.propose_fact(self._database, self.name, new)
-        return await manual_edits.add_fact(self._database, await self._runtime.load_dependencies(), self.name, new)
+        dependencies = await self._runtime.load_dependencies()
+        return with_state_now(await manual_edits.add_fact(self._database, dependencies, self.name, new))
 
     async def _read_type(self, new: NewFact) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -259,13 +264,14 @@ class AsyncUserFacts:
             columns[name] = to_utc(columns[name], name)
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
-        old = await self.fact(fact)
+        old = await self._stored_fact(to_uuid(fact))
         manual_edits.check_active(old)  # before an embedder is loaded
         new = merge_columns(old, columns)
         check_fact(new)
         await self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        return await manual_edits.edit_fact(self._database, await self._runtime.load_dependencies(), self.id, old, new)
+        dependencies = await self._runtime.load_dependencies()
+        return with_state_now(await manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -276,7 +282,7 @@ class AsyncUserFacts:
         from memstore.derive.facts import manual_edits
 
         dependencies = await self._runtime.load_dependencies()
-        return await manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact))
+        return with_state_now(await manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""
@@ -298,6 +304,6 @@ class AsyncUserFacts:
 
         An edit that replaced a fact by another is in the history of both.
         """
-        stored = await self.fact(fact)
+        stored = await self._stored_fact(to_uuid(fact))
         async with self._database.user_transaction(self.id) as tx:
             return await facts.life(tx, stored)

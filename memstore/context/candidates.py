@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from uuid import UUID
 
 from memstore.context.history import ConversationHistory
@@ -38,6 +38,7 @@ from memstore.store.chunks import Filters
 from memstore.store.database import Transaction
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
+SURE_CHARACTERS = 2  # of hits that a small context surely holds, to a token of it
 MOST_FACTS = 40  # offered to selection
 # So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
 # there are enough of them; a hit costs as much time as one of them.
@@ -184,8 +185,7 @@ async def _recall(
 
     # And a fact of a single message, beside the message. Where several things are asked for, it stands in place of a
     # message that does not fit.
-    offered = {hit.id for hit in hits}
-    told = [] if asks_for_several else [fact for fact in facts if len(fact.sources) == 1 and offered >= {*fact.sources}]
+    told = [] if asks_for_several else list(_told_by_messages(facts, hits, resolved.budget))
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     left_out += [_decision(fact, Reason.DUPLICATE) for fact in told]
     left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
@@ -225,6 +225,23 @@ class AntecedentFinder:
             return False
         antecedent = self.find(hit) if answers(hit.text) else None
         return antecedent is None or not is_question(antecedent.text)
+
+
+def _told_by_messages(facts: Iterable[Hit], hits: Sequence[Hit], budget: int) -> Iterator[Hit]:
+    """Yield the facts of a single message that is offered, too.
+
+    In a small context many of these do not fit: there a fact that answers better than its message stands for it, but
+    for the messages that are the best answers.
+    """
+    scores, best = {hit.id: hit.score for hit in hits}, {hit.id for hit in hits}
+    if budget < SMALL_CONTEXT:
+        ranked = sorted(hits, key=lambda hit: -hit.score)
+        ends = accumulate(len(hit.text) for hit in ranked)
+        best = {hit.id for hit, end in zip(ranked, ends, strict=True) if end <= budget * SURE_CHARACTERS}
+    for fact in facts:
+        message = fact.sources[0] if len(fact.sources) == 1 else None
+        if message in best or (message in scores and fact.score <= scores[message]):
+            yield fact
 
 
 def _may_need_antecedent(chunk: Chunk) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from memstore.context.items import ProfileSource
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import owner_of
+from memstore.derive.facts.normalization import denies_allergy
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
@@ -28,11 +28,6 @@ ALLERGY = "allergy"
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = (ALLERGY, "answer_style", "diet")
-_NO_ALLERGY = re.compile(
-    r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
-    r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
-    re.IGNORECASE,
-)
 NAME = "name"  # the attribute of somebody's name
 MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
 TOKENS_PER_MESSAGE = 32  # to guess how many recent messages to read; where that is too few, more are read
@@ -157,11 +152,9 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
         kind = (one.attribute or "").split("/")[0]
         if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
-    standing = sorted(
-        once.values(),
-        key=lambda one: (one.importance != ALWAYS, _denies_allergy(one), _is_others(one)),
-    )
-    if standing and standing[0].importance != ALWAYS and _denies_allergy(standing[0]):
+    denials = {one.id for one in once.values() if denies_allergy(one.attribute, one.value, one.text)}
+    standing = sorted(once.values(), key=lambda one: (one.importance != ALWAYS, one.id in denials, _is_others(one)))
+    if standing and standing[0].importance != ALWAYS and standing[0].id in denials:
         return []
     return [
         Hit(
@@ -177,12 +170,6 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
         )
         for one in standing
     ]
-
-
-def _denies_allergy(one: StandingFact) -> bool:
-    """Whether a fact says that somebody is not allergic, and not of what they are."""
-    is_slot = (one.attribute or "").startswith(f"{ALLERGY}/")
-    return one.value == "no" if is_slot else _NO_ALLERGY.search(one.text) is not None
 
 
 def _is_others(one: StandingFact) -> bool:

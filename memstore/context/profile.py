@@ -14,7 +14,7 @@ from uuid import UUID
 from memstore.context.items import ProfileSource
 from memstore.context.layout import content_hash
 from memstore.context.utterances import leans, only_comments
-from memstore.derive.facts.normalization import content_words, is_protection
+from memstore.derive.facts.normalization import content_words, denies_allergy, is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
@@ -72,6 +72,12 @@ class _Candidate:
         return (self.fact.attribute or "").partition("/")[0]
 
     @property
+    def protects(self) -> bool:
+        """Whether the line says that somebody is allergic."""
+        fact = self.fact
+        return self.kind == ALLERGY and not denies_allergy(fact.attribute, fact.value, fact.text)
+
+    @property
     def object(self) -> frozenset[str]:
         """The words of what a slot of many values is about: "chess" of "likes/chess"."""
         return frozenset(content_words((self.fact.attribute or "").partition("/")[2]))
@@ -80,8 +86,8 @@ class _Candidate:
 def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -> Profile:
     """Return the profile of at most `budget` tokens. Blocking: a counter may ask a server, many times.
 
-    Lines of each section are taken in turn, pinned ones before all else, while the finished text is within the budget.
-    Of quotations that say nothing alone the receipt says so.
+    Lines of each section are taken in turn, pinned ones and an allergy before all else, while the finished text is
+    within the budget. Of quotations that say nothing alone the receipt says so.
     """
     subject = source.subject
     candidates, unclear = _candidates(source)
@@ -89,6 +95,7 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     for one in candidates:
         queues[one.section].append(one)
     first = [one for one in candidates if one.fact.importance == ALWAYS]
+    first += [one for one in candidates if one not in first and one.protects][:1]
     chosen: list[_Candidate] = []
     left_out: list[tuple[_Candidate, Reason]] = []
     misses: Counter[str] = Counter()
@@ -180,8 +187,8 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     span = max(newest - oldest, timedelta(days=1))
     candidates, unclear = list[_Candidate](), list[_Candidate]()
     for fact in source.facts:
-        section = ANSWERS if fact.attribute == ANSWER_STYLE else SECTIONS.get(fact.type, HOLDS)
-        one = _candidate(section, fact, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
+        recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
+        one = _candidate(section := _section(fact), fact, recency, is_own=fact.subject == source.subject)
         is_fresh = fact.occurred_at >= newest - FRESH
         if _says_nothing(one):
             unclear.append(one)
@@ -190,7 +197,14 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     return _merge_twins(sorted(candidates, key=lambda one: one.rank)), unclear
 
 
-def _candidate(section: str, fact: Fact, recency: float) -> _Candidate:
+def _section(fact: Fact) -> str:
+    """Return the section that a fact belongs in: an event whose end is still to come is planned."""
+    if fact.attribute == ANSWER_STYLE:
+        return ANSWERS
+    return PLANNED if fact.type == "event" and fact.valid_to is not None else SECTIONS.get(fact.type, HOLDS)
+
+
+def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Candidate:
     said = words_of(fact.text)
     is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1  # the question that it answers stands there, too
     text = fact.text if said == fact.text or is_answer else f'"{said}"'
@@ -198,7 +212,8 @@ def _candidate(section: str, fact: Fact, recency: float) -> _Candidate:
     attribute = (fact.attribute or "").split("/")[0]
     place = 0 if attribute in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
     worth = round(fact.confidence * recency, 4)
-    rank = (fact.importance != ALWAYS, place, -worth, -fact.occurred_at.timestamp(), fact.id)
+    denies = denies_allergy(fact.attribute, fact.value, fact.text)
+    rank = (fact.importance != ALWAYS, denies, place, not is_own, -worth, -fact.occurred_at.timestamp(), fact.id)
     key = (fact.subject, fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
     return _Candidate(section, fact, text, frozenset(words), key, rank, tuple(fact.sources))
 

@@ -28,7 +28,9 @@ class FactColumns(SQLModel):
     text: str = column(Text)
     language: str = column(Text, default="'und'", description="ISO 639")
     confidence: float = column(REAL)
-    state: str = column(Text, default="'active'", description="active, quarantined, superseded, retracted or erased")
+    state: str = column(
+        Text, default="'active'", description="active, ended, expired, quarantined, superseded, retracted or erased"
+    )
     valid_from: datetime | None = column(Time, nullable=True)
     valid_to: datetime | None = column(Time, nullable=True)
     importance: str = Field(
@@ -102,8 +104,9 @@ TYPE_ORDER: tuple[str | None, ...] = (
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
 IMPORTANCES = ALWAYS, NORMAL, UNIMPORTANT = get_args(Importance)
 QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
-# "ended" and "expired" are in no column
-FACT_STATES = ("active", "ended", "expired", QUARANTINED, "superseded", "retracted", "erased")
+# "ended" and "expired" are in no column: facts are returned with them
+STORED_ACTIVE = ("active", "ended", "expired")
+FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
 _KINDS = {
     "event": "episodic",
     "plan": "episodic",
@@ -114,14 +117,14 @@ _KINDS = {
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 
-def state_of(fact: FactColumns) -> str:
-    """Return the state of a fact for filters: an active one whose time has passed is `expired` or `ended`."""
+def with_state_now(fact: Fact) -> Fact:
+    """Return a fact with its state now: an active one whose time has passed is `expired` or `ended`."""
     now = datetime.now(UTC)
-    if fact.state != "active":
-        return fact.state
-    if fact.expires_at is not None and fact.expires_at <= now:
-        return "expired"
-    return "ended" if fact.valid_to is not None and fact.valid_to <= now else fact.state
+    if fact.state == "active" and fact.expires_at is not None and fact.expires_at <= now:
+        return fact.model_copy(update={"state": "expired"})
+    if fact.state == "active" and fact.valid_to is not None and fact.valid_to <= now:
+        return fact.model_copy(update={"state": "ended"})
+    return fact
 
 
 def latest_first(facts: Iterable[Fact]) -> list[Fact]:

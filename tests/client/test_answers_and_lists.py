@@ -78,6 +78,22 @@ async def test_a_question_stands_once_where_it_is_shown_anyway(store: AsyncMemor
     assert lines_of(context).count(" Ann: Where does the mason live?") == 1
 
 
+async def test_in_a_small_context_a_fact_stands_for_a_message_that_answers_worse(store: AsyncMemoryStore) -> None:
+    told = "They gave me the other one today, by the door, four hundred and seventeen, because the old one was stuck."
+    others = [
+        f"My aunt asks who built the pool with its lockers in {year}, and who paid." for year in range(1980, 1989)
+    ]
+    await said(store, [[("Alice", told)], *([("Alice", text)] for text in others)])
+    alice = store.user("alice")
+    [message] = [one for one in await alice.conversation("talk").messages() if one.text == told]
+    await alice.add_fact("Alice's locker at the pool is 417.", type="statement", subject="Alice", sources=[message.id])
+    question = "Which locker at the pool is mine?"
+    assert "is 417" in "\n".join(lines_of(await ask(store, question, 300)))
+    large = "\n".join(lines_of(await ask(store, question, 2000)))
+    assert told in large
+    assert "is 417" not in large, "its message says it"
+
+
 async def test_what_says_nothing_alone_is_no_hit(store: AsyncMemoryStore) -> None:
     empty = ["Sounds great, Ann!", "Wie schön!", "Wow, congrats! So happy for you.", "Danke dir, sehr gerne!"]
     telling = ["I love my job!", "Sounds like rain."]

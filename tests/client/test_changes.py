@@ -187,6 +187,10 @@ async def test_a_plan_holds_until_its_day_is_over_as_it_was_said_last(
         await store.derive()
     [fact] = await alice.facts(state="ended")
     assert (fact.type, fact.valid_from, fact.valid_to) == ("plan", None, datetime(2024, 3, 16, tzinfo=UTC))
+    assert [one.state for one in (fact, *await alice.facts(state="all"), await alice.fact(fact))] == ["ended"] * 3
+    later = await alice.edit_fact(fact, valid_to=datetime(2124, 3, 16, tzinfo=UTC))
+    assert later.state == "active"
+    await alice.edit_fact(fact, valid_to=fact.valid_to)
     assert "at 8" in fact.text
     assert await alice.facts() == []
 

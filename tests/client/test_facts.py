@@ -319,7 +319,7 @@ async def test_two_who_edit_at_once_overwrite_nothing(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0))
     (fact,) = await alice.facts()
     stale = fact.model_copy(update={"confidence": 0.1})
-    monkeypatch.setattr(type(alice), "fact", lambda *_: _given(stale))
+    monkeypatch.setattr(type(alice), "_stored_fact", lambda *_: _given(stale))
     with pytest.raises(Conflict, match="changed meanwhile"):
         await alice.edit_fact(fact, type="plan")
     monkeypatch.undo()

@@ -15,13 +15,14 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts
-from memstore.derive.facts.entities import ATTRIBUTES, choose_known
+from memstore.derive.facts.entities import ATTRIBUTES, MAX_KNOWN_CHARACTERS, choose_known, is_own_name
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import MAX_TOKENS, Findings, Inquiry, ModelFact
 from memstore.derive.facts.quotes import MAX_QUOTE_LENGTH, Span, find_quote
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
+from memstore.ids import user_id
 from memstore.ingest.validation import OwnFactType
 from memstore.models import MODEL_TYPES, FactColumns, Message, RememberedFact
 from memstore.providers import ChatMessage
@@ -115,6 +116,9 @@ def test_slips_of_copying_are_forgiven_and_little_that_is_wrong_is_believed(plac
         ("Ich zahle zweihundert Euro und bin fünfunddreißig", "Alice zahlt 200 Euro und ist 35.", False),
         ("We dine at 9 pm on the 3rd for 1.450 €", "Alice dines at 21:00 on 3 May 2026 for 1,450 €.", False),
         ("I pay 450 € for two of us", "Alice pays 4,500 € for two.", True),
+        ("I swam all last week", "Alice swam from 8 to 14 June 2026.", False),
+        ("Ich schwamm die ganze letzte Woche", "Alice schwamm vom 8. bis 14. Juni 2026.", False),
+        ("I swam with all of them", "Alice swam with 8 to 14 others.", True),
         ("I swim at five", "Alice swims at 6 p.m.", True),
     ],
 )
@@ -463,17 +467,78 @@ def test_everybody_ends_what_is_said_of_a_thing_and_nobody_another_s_kin(subject
     assert bool(made.ends) is ended
 
 
+def test_a_user_who_is_named_in_some_messages_has_said_those_without_a_name_too() -> None:
+    talk = [message(1, "user", "Hi, Alice here.", "Alice"), message(2, "user", "My new number is 0470 55 01 23.")]
+    old = remembered("Alice's number is 0470 11 22 33.", 1, attribute="phone")
+    new = fact("Alice's number is 0470 55 01 23.", (2, "My new number is"), attribute="phone", ends=["k1"])
+    (made,) = found(talk, new, known=[old], user="Alice", own_name="Alice")
+    assert not made.is_doubted
+    assert made.ends == (old.fact.id,)
+    (of_a_guest,) = found(talk, new, known=[old], user="Alice")
+    assert of_a_guest.is_doubted
+    assert of_a_guest.ends == ()
+
+
+def test_a_name_is_surely_the_user_s_where_they_are_called_so_or_have_said_it_without_a_name() -> None:
+    alice = user_id("alice")
+    assert is_own_name("Alice", alice, [])
+    assert not is_own_name("Bob", alice, [remembered("Bob is allergic to peanuts.", subject="Bob", speaker="Bob")])
+    assert is_own_name(
+        "Bob", alice, [remembered("The user's name is Bob.", subject="Bob", attribute="name", value="Bob")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Findus no longer takes insulin.", "Ana no longer takes insulin."),
+        ("No more insulin for him.", "Ana no longer takes insulin."),
+        ("They have no more insulin for me at the moment.", "Ana no longer takes insulin."),
+        ("I sold my insulin fridge, it was too heavy.", "Ana no longer takes insulin."),
+    ],
+)
+def test_no_medicine_ends_by_another_s_words_or_what_is_sold(said: str, told: str) -> None:
+    known = [
+        remembered("Ana takes insulin.", 1, "Ana", "Ana", type="constraint", attribute="medication/insulin"),
+        remembered("Ana has a cat.", 2, "Ana", "Ana", type="relationship", attribute="pet/findus"),
+    ]
+    new = fact(told, (1, said), type="constraint", subject="Ana", attribute="medication:insulin", ends=["k1"])
+    (made,) = found([message(1, "user", said, "Ana")], new, known=known, user="Ana")
+    assert made.ends == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "told", "doubted"),
+    [
+        ("We sold the car.", "Ana has no car any more, it is sold.", False),
+        ("I haven't sold the flat in Porto.", "Ana sold the flat in Porto.", True),
+        ("Nada de gluten: soy celíaca.", "Ana is coeliac.", False),
+        ("What a night!", "Ana hates light.", True),
+        ("no more ibuprofen for me either", "Ana no longer takes ibuprofen.", False),
+    ],
+)
+def test_what_is_sold_and_said_in_another_language_is_believed(said: str, told: str, doubted: bool) -> None:
+    (made,) = found([message(1, "user", said, "Ana")], fact(told, (1, said), subject="Ana"))
+    assert made.is_doubted is doubted
+
+
 def test_what_is_a_constraint_near_or_shares_a_rare_word_is_shown_among_many() -> None:
     known = [
         remembered("Alice comes from Dublin.", 1),
         remembered("Alice must not eat nuts.", 2, type="constraint"),
         remembered("Mia is four.", 3, "Alice's daughter Mia", attribute="age"),
-        *(remembered(f"Alice brews the tea of day {day}.", day, attribute="task") for day in range(4, 31)),
+        *(
+            remembered(f"Alice brews the tea of day {day} for " + "all " * 15, day, attribute="task")
+            for day in range(4, 31)
+        ),
     ]
     chosen = choose_known(known, ["Mia sings.", "glad we left Dublin when we did"], [None, None])
-    assert len(chosen) == 20
+    assert 15 < len(chosen) < 30
+    assert sum(len(one.fact.text) for one in chosen) <= MAX_KNOWN_CHARACTERS
+    long = remembered("Alice must not " + "eat " * 500, 3, type="constraint")
+    assert known[1] in choose_known([long, *known], ["Mia sings."], [None]), "a long one hides nothing"
     assert all(one in chosen for one in known[:3])
-    assert known[0] not in choose_known(known, ["Mia sings."], [None])
+    assert chosen.index(known[0]) < choose_known(known, ["Mia sings."], [None]).index(known[0])
 
 
 def test_what_protects_somebody_does_not_wait_for_a_name_that_is_written_out() -> None:
@@ -559,7 +624,7 @@ def test_what_surrounds_a_segment_gives_way_to_it() -> None:
     known = [remembered(f"Alice knows the harbour of {number}. " + "x" * 200, number) for number in range(20, 0, -1)]
     _, session = ask(TALK, {"facts": []}, known=known, window=8192)
     sent = session.model.calls[0][1]["content"]  # type: ignore[attr-defined]
-    count = sent.count('{"k')
+    count = sent.count('["k')
     assert 0 < count < 20
     said = [sent.index(f"harbour of {number}.") for number in range(21 - count, 21)]
     assert said == sorted(said), "what matters most stays, the earliest first"

@@ -36,6 +36,7 @@ from memstore.models import (
     Profile,
     latest_first,
 )
+from memstore.models.facts import with_state_now
 
 if TYPE_CHECKING:
     from memstore._sync.derive.facts.manual_edits import NewFact
@@ -100,7 +101,8 @@ class UserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
-            return facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
+            found = facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
+        return list(map(with_state_now, found)) if moment is None else found
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -128,11 +130,13 @@ class UserFacts:
 
     def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
-        fact_id = to_uuid(id)
+        return with_state_now(self._stored_fact(to_uuid(id)))
+
+    def _stored_fact(self, id: UUID) -> Fact:
         with self._database.user_transaction(self.id) as tx:
-            fact = facts.fact(tx, fact_id)
+            fact = facts.fact(tx, id)
         if fact is None:
-            raise NotFound(f"This user has no fact {fact_id}.")
+            raise NotFound(f"This user has no fact {id}.")
         return fact
 
     def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
@@ -140,7 +144,7 @@ class UserFacts:
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
         with self._database.user_transaction(self.id) as tx:
-            return facts.facts_said_by(tx, message_ids, limit=limit)
+            return list(map(with_state_now, facts.facts_said_by(tx, message_ids, limit=limit)))
 
     def superseded_facts(self, fact: Fact | UUID) -> list[Fact]:
         """Return the facts that this one superseded, the latest first."""
@@ -157,7 +161,7 @@ class UserFacts:
         check_name(name, "entity")
         with self._database.user_transaction(self.id) as tx:
             about = [*facts.facts(tx, subject=name), *facts.naming(tx, name)]
-            return Entity(name, tuple(about), tuple(facts.edges(tx, name)))
+            return Entity(name, tuple(map(with_state_now, about)), tuple(facts.edges(tx, name)))
 
     def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
@@ -232,7 +236,8 @@ class UserFacts:
             new = replace(new, type=self._read_type(new))
         if quarantined:
             return manual_edits.propose_fact(self._database, self.name, new)
-        return manual_edits.add_fact(self._database, self._runtime.load_dependencies(), self.name, new)
+        dependencies = self._runtime.load_dependencies()
+        return with_state_now(manual_edits.add_fact(self._database, dependencies, self.name, new))
 
     def _read_type(self, new: NewFact) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -265,13 +270,14 @@ class UserFacts:
             columns[name] = to_utc(columns[name], name)
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
-        old = self.fact(fact)
+        old = self._stored_fact(to_uuid(fact))
         manual_edits.check_active(old)  # before an embedder is loaded
         new = merge_columns(old, columns)
         check_fact(new)
         self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        return manual_edits.edit_fact(self._database, self._runtime.load_dependencies(), self.id, old, new)
+        dependencies = self._runtime.load_dependencies()
+        return with_state_now(manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -282,7 +288,7 @@ class UserFacts:
         from memstore._sync.derive.facts import manual_edits
 
         dependencies = self._runtime.load_dependencies()
-        return manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact))
+        return with_state_now(manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""
@@ -304,6 +310,6 @@ class UserFacts:
 
         An edit that replaced a fact by another is in the history of both.
         """
-        stored = self.fact(fact)
+        stored = self._stored_fact(to_uuid(fact))
         with self._database.user_transaction(self.id) as tx:
             return facts.life(tx, stored)

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+from uuid import UUID
 
 import numpy as np
 
+from memstore import ids
 from memstore.derive.facts.drafts import UNNAMED
 from memstore.derive.facts.normalization import STEM, plain
 from memstore.models import FactColumns, Message, RememberedFact, Role
@@ -106,6 +108,12 @@ def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact])
     return str(*names) if len(names) == 1 else ""
 
 
+def is_own_name(name: str, user: UUID, known: Iterable[RememberedFact]) -> bool:
+    """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
+    is_called = bool(name) and user in (ids.user_id(name), ids.user_id(name.casefold()))
+    return is_called or any(one.fact.attribute == "name" and one.fact.value == name for one in known)
+
+
 def name_user(subject: str, user: str) -> str:
     """Return a subject with the user's name in the place of "the user"."""
     named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
@@ -157,30 +165,32 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
         is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or _CALENDAR.fullmatch(word)
-        is_translated = _TONGUES.fullmatch(word) and _TONGUES.search(said)
+        is_translated = _TRANSLATED.fullmatch(word) and _TRANSLATED.search(said)
         if not (is_usual or is_translated or plain(word.casefold())[:STEM] in stems):
             return word
     return None
 
 
-# Capitalised, and no names: days and months, and languages.
+# Capitalised, and no names: days and months; languages and feasts, whose names are translated.
 _CALENDAR = re.compile(
     rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thurs?|fri|sat|sun|{'|'.join(months(['en']))}",
     re.IGNORECASE,
 )
-_TONGUES = re.compile(
+_TRANSLATED = re.compile(
     r"english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin|cantonese|japanese|korean"
     r"|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian|hindi|urdu"
     r"|bengali|vietnamese|thai|catalan|basque|irish|welsh|deutsch|englisch|französisch|spanisch|italienisch"
     r"|portugiesisch|niederländisch|polnisch|russisch|chinesisch|japanisch|türkisch|arabisch|schwedisch|griechisch"
     r"|ukrainisch|rumänisch|latein|français|anglais|allemand|espagnol|italien|portugais|néerlandais|polonais|russe"
     r"|chinois|japonais|arabe|turc|español|inglés|alemán|francés|italiano|portugués|neerlandés|polaco|ruso|chino"
-    r"|japonés|árabe|turco|catalán",
+    r"|japonés|árabe|turco|catalán"
+    r"|christmas|xmas|easter|weihnachten|ostern|noël|pâques|navidad|pascua",
     re.IGNORECASE,
 )
 # What is known of them
 
-MAX_KNOWN_SHOWN = 20  # known facts that a model is shown
+MAX_KNOWN_SHOWN, MAX_KNOWN_CHARACTERS = 40, 2_000  # known facts that a model is shown, and of what is shown of them
+SHOWN = 300  # characters of a known fact, and of a message before
 RARE, RARE_SHARE = 2, 0.03  # known facts, and of all, that have a rare word
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
@@ -199,7 +209,7 @@ def choose_known(
     that both have counts as well: "glad we left Dublin" is near to no fact.
     """
     said = " ".join(texts).casefold()
-    said_terms = terms(said).keys()
+    said_terms, said_words = terms(said).keys(), set(_LETTERS.findall(said))
     own_terms = [terms(one.fact.text).keys() - terms(one.fact.subject).keys() for one in known]
     frequencies = Counter(term for own in own_terms for term in own)
     rare = {term for term in said_terms if frequencies[term] <= max(RARE, RARE_SHARE * len(known))}
@@ -213,12 +223,18 @@ def choose_known(
             cosine = max(float(own @ vector) for vector in asked)
         who = one.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
         root = (one.fact.attribute or "").partition("/")[0]
-        weight = cosine + 0.2 * (one.fact.subject != one.speaker and len(who) > 2 and who in said)
+        weight = cosine + 0.4 * (one.fact.subject != one.speaker and len(who) > 2 and who in said_words)
         return (
             weight
             + 0.25 * (one.fact.id in named)
             + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
+            - 0.2 * (one.fact.type == "event")  # what has happened is rarely ended
         )
 
-    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:MAX_KNOWN_SHOWN]
+    chosen, room = list[RememberedFact](), MAX_KNOWN_CHARACTERS
+    for one in sorted(known, key=lambda one: (-weigh(one), one.fact.id)):
+        size = min(len(one.fact.text), SHOWN)
+        if size <= room and len(chosen) < MAX_KNOWN_SHOWN:
+            chosen, room = [*chosen, one], room - size
+    return chosen

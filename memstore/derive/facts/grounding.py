@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 
 from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
@@ -28,6 +29,7 @@ _PRONOUNS = _THIRD | word_set(
     "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
     " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
 )
+_SOLD = re.compile(r"\b(?:sold|verkauft|vendue?s?|vendid[oa]s?|vendí)\b", re.IGNORECASE)  # and so no longer had
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
@@ -51,7 +53,9 @@ _CHANGE = re.compile(
 HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
 _MONTHS = "|".join(months())
 _DATE = re.compile(
-    rf"\b(?:19|20)\d\d(?:-\d\d){{0,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s+(?:of |de )?(?:{_MONTHS})\b"
+    rf"\b(?:19|20)\d\d(?:-\d\d){{0,2}}\b"
+    r"|\b(?:\d{1,2}(?:\.|st|nd|rd|th)?\s*(?:to|and|bis|und|au|et|al|y|[-–])\s*(?:the |zum )?)?"
+    rf"\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s+(?:of |de )?(?:{_MONTHS})\b"
     rf"|\b(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./](?:\d\d)?\d\d\b",
     re.IGNORECASE,
 )
@@ -119,11 +123,13 @@ def find_doubt(
         return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
     answered = any(find_answered(span.passage, text, subject, shown) for span in own)
-    if not answered and not shares_word(text, " ".join(span.text for span in own), subject):
+    if not answered and not _may_say(" ".join(span.text for span in own), text, subject):
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
+    basis = find_basis(text, subject, spans, shown, trusted)
+    is_sold = not guards and _SOLD.search(basis) is not None
+    if is_denied(text) and not is_sold and not is_negative(basis):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
             return Doubt("it denies what nobody has denied")
@@ -197,6 +203,7 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
+LONG_WORD, COGNATE = 6, 0.8  # letters of a word, and its likeness to its translation
 LONGEST_QUESTION = 500  # characters
 _QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")  # the last words of a message
 _YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres"
@@ -216,6 +223,23 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
     if sum(character in said for character in characters) > 1:
         return True
     return any(is_akin(word, other) for word in words for other in said)
+
+
+def _may_say(quote: str, text: str, subject: str) -> bool:
+    """Whether a quote has a word of a sentence, or nearly the same one in another language: "celíaca" for "coeliac"."""
+    if shares_word(text, quote, subject):
+        return True
+    own = {token.key for token in tokens(subject)}
+    words = {plain(word) for word in content_words(text) if word.casefold() not in own}
+    return any(_are_cognates(word, said) for word in words for said in content_words(quote))
+
+
+def _are_cognates(word: str, other: str) -> bool:
+    """Whether two words, the first without accents, begin alike or are nearly the same."""
+    if is_akin(word, other):
+        return True
+    is_near = min(len(word), len(other)) >= LONG_WORD and abs(len(word) - len(other)) <= 2
+    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= COGNATE
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
@@ -297,7 +321,7 @@ def _denies(quote: str, text: str, subject: str) -> bool:
         words = content_words(clause)
         if words[-1:] == (NOT,):
             denied = {word for word in words[:-1] if word not in HOLLOW and word not in own}
-            if denied and {word for word in said if any(is_akin(plain(word), each) for each in denied)}:
+            if denied and {word for word in said if any(_are_cognates(plain(word), each) for each in denied)}:
                 # "No nuts, I'm allergic": the quote has the rest of the text as well.
                 rest = {word for word in content_words(quote) if word != NOT} - denied
                 if not {word for word in said if any(is_akin(plain(word), each) for each in rest)}:

@@ -31,11 +31,13 @@ from memstore.derive.facts.drafts import (
 from memstore.derive.facts.entities import (
     MAX_KNOWN_SHOWN,
     NAMED,
+    SHOWN,
     SINGLE,
     THE_USER,
     choose_known,
     find_introduction,
     find_user_name,
+    is_own_name,
     is_relative,
     is_thing,
     may_mean,
@@ -70,7 +72,6 @@ MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a f
 # In characters, for an index of 2,700 bytes.
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 CONFIDENCE = 0.9  # of a fact by a model
-SHOWN = 300  # characters of a known fact, and of a message before
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +118,16 @@ def recipe(model: ChatModel) -> str:
 class Inquiry:
     """A segment to be asked about: its messages, those before it, known facts, the user's name, and guidelines.
 
-    `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
-    always shown; system prompts and the output of tools are kept from the model otherwise.
+    `known` begins with what matters most. Messages without a name are of `own_name`, where that is sure. `trusted` are
+    the roles that facts are taken from. Users and assistants are always shown; system prompts and the output of tools
+    are kept from the model otherwise.
     """
 
     segment: Sequence[Message]
     before: Sequence[Message] = ()
     known: Sequence[RememberedFact] = ()
     user: str = ""
+    own_name: str = ""
     trusted: Collection[str] = (Role.USER,)
     guidelines: Guidelines = NO_GUIDELINES
 
@@ -159,8 +162,10 @@ class Inquiry:
     def _background(self) -> list[str]:
         lines = [json_line({"user": self.user})] if self.user else []
         for number, one in enumerate(self.known, 1):
-            since = (one.fact.valid_from or one.fact.occurred_at).date().isoformat()
-            lines.append(json_line({f"k{number}": one.fact.text[:SHOWN], "since": since}))
+            fact = one.fact
+            days = [fact.valid_from or fact.occurred_at, *([fact.valid_to] if fact.valid_to else [])]
+            told = [fact.attribute or "other", fact.text[:SHOWN], *(day.date().isoformat() for day in days)]
+            lines.append(json_line([f"k{number}", *told]))
         if lines:
             lines.insert(0, "What is known:")
         if passages := make_passages(self.before, self.trusted):
@@ -204,11 +209,13 @@ class Inquiry:
 
     def _read(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
-        talk = [*make_passages(self.before, self.trusted), *shown]
         findings.refusals += answer.refusals
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
-        background = "\n".join([user, *self._background()])
+        before = _named(make_passages(self.before, self.trusted), own_name := self.own_name or findings.user)
+        shown = _named(shown, own_name)
+        talk = [*before, *shown]
+        background = "\n".join([user, *(one.fact.text for one in self.known), *(each.text for each in before)])
         speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
@@ -299,6 +306,11 @@ class Inquiry:
                 yield one.fact.id
 
 
+def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
+    """Return passages of which those by a user without a name are by the user of this name, if there is any."""
+    return [replace(each, speaker=name) if name and each.speaker == "the user" else each for each in passages]
+
+
 def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMessage]:
     known = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
     more = f"These facts are written down already; give the others alone, or an empty list:\n{known}"
@@ -370,7 +382,9 @@ class LLMExtractor:
         known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-        findings = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines).run(session, request)
+        own_name = user if is_own_name(user, segment[0].user_id, batch.known) else ""
+        inquiry = Inquiry(segment, before, known, user, own_name, self.trust.roles, batch.guidelines)
+        findings = inquiry.run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]

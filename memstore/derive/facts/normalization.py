@@ -152,3 +152,15 @@ def takes_away_protection(attribute: str | None, value: str | None) -> bool:
     """Whether a value says that somebody is not allergic, not ill, or eats something."""
     root = root_of(attribute)
     return root in _OF_HEALTH and value == ("yes" if root == "eats" else "no")
+
+
+_NO_ALLERGY = re.compile(
+    r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
+    r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
+    re.IGNORECASE,
+)
+
+
+def denies_allergy(attribute: str | None, value: str | None, text: str) -> bool:
+    """Whether a fact says that somebody is not allergic, and not of what they are."""
+    return value == "no" if (attribute or "").startswith("allergy/") else _NO_ALLERGY.search(text) is not None

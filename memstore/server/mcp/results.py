@@ -17,7 +17,6 @@ from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHan
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Fact, Hit, Message, Tier
-from memstore.models.facts import state_of
 from memstore.text import escape_control_tokens
 
 MAX_TEXT = 20_000  # characters: a message may have megabytes
@@ -134,7 +133,6 @@ def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
 
 def format_fact(fact: Fact) -> Memory:
     """Return a fact as a memory."""
-    state = state_of(fact)
     return Memory(
         id=shorten(FACT, fact.id),
         tier="facts",
@@ -142,7 +140,7 @@ def format_fact(fact: Fact) -> Memory:
         said_at=fact.occurred_at,
         type=fact.type,
         subject=fact.subject,
-        state=None if state == "active" else state,
+        state=None if fact.state == "active" else fact.state,
         valid_from=fact.valid_from,
         valid_to=fact.valid_to,
         confidence=round(fact.confidence, 2),

@@ -22,7 +22,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
-from memstore.models.facts import state_of
+from memstore.models.facts import STORED_ACTIVE
 from memstore.server.mcp import results
 from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Tolerant, as_list, short_schema
 from memstore.server.mcp.background import BackgroundDeriver
@@ -232,7 +232,7 @@ async def update_memory(
         raise InvalidInput(f"Nothing would change: give one of {', '.join(columns)}.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
-    if old.state != "active":
+    if old.state not in STORED_ACTIVE:
         raise Conflict(await _describe_state(memory.user, old))
     if memory.is_trusted:
         await _check_words_are_new(memory.user, old, changes)
@@ -256,7 +256,7 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
         if not changes or changes[-1].other_id is None:
             break
         latest = await user.fact(changes[-1].other_id)
-    if latest.state == "active":
+    if latest.state in STORED_ACTIVE:
         new_id = results.shorten(results.FACT, latest.id)
         return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."
     return f"{id} is {latest.state}, not active. Nothing was done: store what holds now by add_memory."
@@ -269,7 +269,7 @@ async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping
     if same != old.id and (known := await user.facts(ids=[same], state=None)):
         id, same_id = (results.shorten(results.FACT, each) for each in (old.id, same))
         raise Conflict(
-            f"{same_id} has these words already, and is {state_of(known[0])}. Nothing was done: "
+            f"{same_id} has these words already, and is {known[0].state}. Nothing was done: "
             f"delete_memory {id}, and add_memory these words, which makes {same_id} active."
         )
 

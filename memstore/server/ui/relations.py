@@ -12,7 +12,7 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from memstore.models import Fact
-from memstore.models.facts import state_of
+from memstore.models.facts import STORED_ACTIVE
 from memstore.server.ui.contexts import WIDTH
 from memstore.server.ui.request import UIRequest
 
@@ -84,7 +84,7 @@ def find_relations(facts: Iterable[Fact]) -> list[Relation]:
     """
     found: dict[tuple[str, str, str], Relation] = {}
     for fact in sorted(facts, key=lambda fact: fact.type == "statement"):
-        if state_of(fact) != "active":
+        if fact.state != "active":
             continue
         label, thing = _object(fact)
         relations = [Relation(fact.subject, label, thing, fact)]
@@ -152,13 +152,13 @@ def find_lives(facts: Iterable[Fact]) -> list[Life]:
     """Return the attributes whose value changed, the latest change first."""
     slots: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
-        if fact.state in ("active", "superseded"):
+        if fact.state in (*STORED_ACTIVE, "superseded"):
             slots[fact.subject.casefold(), str(fact.attribute)].append(fact)
     lives = []
     for (_, attribute), said in slots.items():
-        said.sort(key=lambda fact: (_since(fact), fact.state == "active", str(fact.id)))
+        said.sort(key=lambda fact: (_since(fact), fact.state in STORED_ACTIVE, str(fact.id)))
         runs = [list(run) for _, run in groupby(said, key=lambda fact: str(fact.value).casefold())]
-        active = {str(fact.value).casefold() for fact in said if state_of(fact) == "active"}
+        active = {str(fact.value).casefold() for fact in said if fact.state == "active"}
         if len(runs) > 1 and len(active) < 2:  # those that hold side by side are no life
             lives.append(Life(said[-1].subject, _label(attribute), _values(runs)))
     lives.sort(key=lambda life: life.values[-1].since, reverse=True)
@@ -171,7 +171,7 @@ def _since(fact: Fact) -> datetime:
 
 def _until(facts: Sequence[Fact]) -> datetime | None:
     """Return when the last of these facts ends, or expires; None if one of them goes on."""
-    those = [fact for fact in facts if fact.state == "active"] or facts
+    those = [fact for fact in facts if fact.state in STORED_ACTIVE] or facts
     ends = [min((end for end in (fact.valid_to, fact.expires_at) if end is not None), default=None) for fact in those]
     return None if None in ends else max(end for end in ends if end is not None)
 
@@ -195,7 +195,7 @@ def _values(runs: Sequence[Sequence[Fact]]) -> list[Value]:
                 fact,
                 begin,
                 end,
-                any(state_of(fact) == "active" for fact in run),
+                any(fact.state == "active" for fact in run),
                 x,
                 max(4.0, width - 4),
             )

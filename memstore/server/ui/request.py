@@ -19,7 +19,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.models.facts import state_of
 from memstore.server.http.dependencies import Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
@@ -119,7 +118,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"to": url_to, "cursor": _cursor, "asset": _asset, "state_of": state_of}
+    environment.globals |= {"to": url_to, "cursor": _cursor, "asset": _asset}
     environment.filters |= {
         "clip": clip,
         "isolate": isolate,
