@@ -89,11 +89,14 @@ def judge(dialogue: dict[str, Any], facts: Sequence[Fact]) -> Iterator[str]:
     """Tell of each value what has become of it."""
     for words in listed(dialogue, "superseded"):
         found = with_words(facts, words)
-        holding = [one for one in found if one.state == "active" and not any(end in one.text for end in OF_ENDS)]
+        holding = [
+            one for one in found if one.state in ("active", "ended") and not any(end in one.text for end in OF_ENDS)
+        ]
         yield "unread" if not found else "still holds" if holding else "ended"
     for words in listed(dialogue, "active", "untouched"):
         found = with_words(facts, words)
-        yield "unread" if not found else "kept" if any(one.state == "active" for one in found) else "ended wrongly"
+        is_kept = any(one.state in ("active", "ended") for one in found)  # some end by their date
+        yield "unread" if not found else "kept" if is_kept else "ended wrongly"
 
 
 @pytest.mark.slow

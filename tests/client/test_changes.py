@@ -62,6 +62,7 @@ async def test_what_is_not_near_ends_only_where_the_reading_is_very_sure(
 ) -> None:
     alice = store.user("alice")
     monkeypatch.setattr(changes, "SAME_THING", 1.0)
+    monkeypatch.setattr(changes, "OUTDATED_AFAR", 0.99)
     for day, text in enumerate((NADIA, TOM)):
         await say(alice, text, day)
         await store.derive()
@@ -151,6 +152,31 @@ async def test_what_may_not_end_a_fact(
         await tell(day)
     old = [fact for fact in await alice.facts(state="all") if "Tom" not in fact.text]
     assert [fact.state for fact in old] == ["active"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "ends"),
+    [
+        ("The key is with Nadia.", "The key has not moved, don't worry.", False),
+        ("The key is with Nadia.", "I haven't sold the house with the key yet.", False),
+        ("Der Schlüssel (key) ist bei Nadia.", "Der key ist noch nicht verkauft.", False),
+        ("The key is with Nadia.", "The key moved to Tom.", True),
+        ("My son mustn't eat eggs, says the key doctor.", "My son eats with the key spoon now.", False),
+        ("Mila darf keine Nüsse vom key Regal.", "Mila darf jetzt länger mit dem key spielen.", False),
+        ("My son plays with the key box.", "My son plays with the key ring now.", True),
+        ("My Horst keeps the key.", "I keep the key in the car.", False),
+    ],
+)
+async def test_what_did_not_happen_ends_nothing_and_what_others_may_not_have_does_not_end(
+    store: AsyncMemoryStore, read: list[Pair], earlier: str, later: str, ends: bool
+) -> None:
+    alice = store.user("alice")
+    for day, text in enumerate((earlier, later)):
+        await alice.conversation(f"day {day}").add("user", text, name="Alice", occurred_at=START + timedelta(days=day))
+        await store.derive()
+    first = [fact for fact in await alice.facts(state="all") if fact.occurred_at < START + timedelta(hours=1)]
+    assert first, "it is read"
+    assert all((fact.state == "superseded") is ends for fact in first)
 
 
 async def test_what_a_person_has_pinned_or_restored_is_not_ended(store: AsyncMemoryStore, read: list[Pair]) -> None:

@@ -392,8 +392,9 @@ async def test_what_is_entered_takes_the_place_of_what_says_the_same(store: Asyn
 
 async def test_what_has_ended_ends_nothing(store: AsyncMemoryStore) -> None:
     alice = await told_daily(store, LEEDS)
-    await alice.add_fact("The user lives in Rome.", type="identity", valid_to=START - timedelta(days=900))
-    assert set((await states(alice)).values()) == {"active"}
+    rome = await alice.add_fact("The user lives in Rome.", type="identity", valid_to=START - timedelta(days=900))
+    assert rome.state == (await alice.fact(rome)).state == "ended"
+    assert sorted((await states(alice)).values()) == ["active", "ended"]
 
 
 # -- edited

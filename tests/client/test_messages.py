@@ -320,19 +320,28 @@ TYPES = (
     *("constraint", "procedure", "identity", "relationship", "deadline", "goal", "plan", "task", "decision"),
     *("preference", "possession", "event", "statement"),
 )
+THINGS = """
+apples bridges cats dunes elephants fog goats hats igloos jam kites lemons maps nuts owls pears quilts rain salt tea
+umbrellas violins walnuts yoghurt zebras beans clouds drums ferns grass honey ivy jazz kale lakes moss olives plums
+roses
+"""
 
 
 async def test_lists_of_facts_begin_with_what_matters_and_so_do_their_pages(store: AsyncMemoryStore) -> None:
     alice, importances = store.user("alice"), ("pinned", "normal", "unimportant")
     await alice.update(settings={"fact_types": {"deadline": "a day by which something must be ready"}})
+    things = iter(THINGS.split())
     for type in reversed(TYPES):
         for number in range(3):
             importance = importances[number] if type in ("plan", "deadline") else "normal"
-            await alice.add_fact(f"The user keeps note {number} of {type}.", type=type, importance=importance)
+            await alice.add_fact(
+                f"The user likes {next(things)}.",
+                type=type,
+                importance=importance,
+                confidence=0.9 if number == 1 else 1,
+            )
     with psycopg.connect(store.url, autocommit=True) as database:  # two of each type at the same time
-        database.execute(
-            "UPDATE facts SET occurred_at = CASE WHEN text LIKE '%%note 1%%' THEN %s ELSE %s END", [BEGAN, THEN]
-        )
+        database.execute("UPDATE facts SET occurred_at = CASE WHEN confidence < 1 THEN %s ELSE %s END", [BEGAN, THEN])
 
     every = await alice.facts()
     expected = sorted(every, key=lambda one: (importances.index(one.importance), TYPES.index(one.type)))
@@ -341,7 +350,7 @@ async def test_lists_of_facts_begin_with_what_matters_and_so_do_their_pages(stor
     assert len({one.occurred_at for one in every}) == 2
     assert len(every) == 3 * len(TYPES)
     assert await alice.facts(as_of=datetime.now(UTC)) == every
-    assert list((await alice.entity("note")).facts) == latest_first(every)
+    assert list((await alice.entity("likes")).facts) == latest_first(every)
     for limit in (1, 3):
         walked: list[Fact] = []
         for _ in every:

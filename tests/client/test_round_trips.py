@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ LINES = [
 
 
 async def talked(store: AsyncMemoryStore) -> None:
-    said = [{"role": role, "content": f"{text} That was {n}."} for n in range(40) for role, text in LINES]
+    more = [[("user", "Go on, please."), ("assistant", f"{LINES[3][1]} That was {n}.")] for n in range(78)]
+    lines = [*LINES, *chain.from_iterable(more)]
+    said = [{"role": role, "content": text} for role, text in lines]
     await store.user("alice").conversation("c").add_many(said)
     assert (await store.derive()).failed == ()
 

@@ -13,7 +13,7 @@ ALICE = UUID(int=1)
 
 def fact(subject: str, attribute: str, value: str, *, year: int = 2026, text: str = "", **more: Any) -> Fact:
     text = text or f"{subject}: {attribute} {value}."
-    given: dict[str, Any] = {"type": "identity", "state": "active", "confidence": 1.0, "recipe": "reader/7", **more}
+    given: dict[str, Any] = {"type": "identity", "state": "active", "confidence": 1.0, "recipe": "reader/8", **more}
     at = datetime(year, 3, 1, tzinfo=UTC)
     id = uuid5(ALICE, text + given["type"])
     return Fact(

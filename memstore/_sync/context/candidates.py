@@ -23,6 +23,7 @@ from memstore.context.utterances import (
     says_nothing,
     score_comment,
 )
+from memstore.derive.facts.quotations import words_of
 from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
@@ -219,8 +220,8 @@ class AntecedentFinder:
 def _told_by_messages(facts: Iterable[Hit], hits: Sequence[Hit], budget: int) -> Iterator[Hit]:
     """Yield the facts of a single message that is offered, too.
 
-    In a small context many of these do not fit: there a fact that answers better than its message stands for it, but
-    for the messages that are the best answers.
+    In a small context many of these do not fit: there a fact in plain words that answers better than its message stands
+    for it, but for the messages that are the best answers.
     """
     scores, best = {hit.id: hit.score for hit in hits}, {hit.id for hit in hits}
     if budget < SMALL_CONTEXT:
@@ -229,7 +230,8 @@ def _told_by_messages(facts: Iterable[Hit], hits: Sequence[Hit], budget: int) ->
         best = {hit.id for hit, end in zip(ranked, ends, strict=True) if end <= budget * SURE_CHARACTERS}
     for fact in facts:
         message = fact.sources[0] if len(fact.sources) == 1 else None
-        if message in best or (message in scores and fact.score <= scores[message]):
+        is_quoted = words_of(fact.text) != fact.text
+        if message in best or (message in scores and (is_quoted or fact.score <= scores[message])):
             yield fact
 
 

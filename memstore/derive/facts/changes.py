@@ -30,8 +30,8 @@ from memstore.text import word_set
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
 A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
 EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
-OUTDATED = 0.8  # probability from which a statement makes another outdated
-OUTDATED_AFAR = 0.965  # and where the two are less near than those about one thing
+OUTDATED = 0.85  # probability from which a statement makes another outdated
+OUTDATED_AFAR = 0.93  # and where the two are less near than those about one thing
 OUTDATED_NAMED = 0.93  # and where one is about somebody whom the other only names at its beginning
 OF_ONE_VALUE = 0.4  # and where both tell other values of an attribute that has one, such as where somebody lives
 SAME_THING = 0.45  # cosine from which two other statements are about one thing, as the built-in embedder tells it
@@ -39,7 +39,10 @@ _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
     " eltern kinder großeltern geschwister vermieter vermieterin mieter nachbar nachbarin nachbarn freunde brüder"
-    " schwestern söhne töchter mitbewohner mitbewohnerin"
+    " schwestern söhne töchter mitbewohner mitbewohnerin bf gf hubby hubs laws twin sis bro nan nana granny grandad"
+    " stepdad stepmum stepmom godson goddaughter godmother godfather kumpel schwager schwägerin schwiegermutter"
+    " schwiegervater schwiegereltern schwiegersohn schwiegertochter patentochter patensohn patenkind enkel enkelin"
+    " nebenan upstairs downstairs"
 )
 _AT_WORK = word_set("teacher boss manager colleague chef chefin kollege kollegin")  # which is a job, or whose they are
 _RELATIVES = (KIN | PARTNERS | _OTHERS) - _AT_WORK
@@ -48,9 +51,25 @@ _OF_SOMEBODY = re.compile(
     rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(_AT_WORK))})\b"
 )
 
+_OF_MINE = re.compile(r"\b(?:[Mm]y|[Oo]ur) ([A-ZÀ-ÖØ-Þ]\w+)")  # "my Horst"
+# What somebody may not have, also where it is of others and so no constraint.
+_LIMIT = re.compile(
+    r"\b(?:can['’]?t|cannot|must(?:n['’]?t| not)|not allowed to|may not|should(?:n['’]?t| not)) "
+    r"(?:have|eat|drink|take|touch|use|be near)\b|\b(?:darf|dürfen|soll|sollen|vertrag\w*|verträg\w*) "
+    r"(?:\w+ ){0,3}?(?:kein\w*|nicht)\b|allerg|intoleran|unverträgl|\bausschlag|\brash\b"
+    r"|\b(?:must|has to|have to) avoid|\bwird (?:\w+ )?von (?:\w+ ){1,3}schlecht",
+    re.IGNORECASE,
+)
+_UNCHANGED = re.compile(  # a change that has not happened
+    r"(?:\bnot|n['’]?t|\bnever) (?:\w+ ){0,2}?(?:mov(?:ed?|ing)|sold|sell|quit|left|leav(?:e|ing)|cancel\w*|chang\w+"
+    r"|stop(?:ped)?|switch\w*|paid|pay|sent|returned|died|split|broken up|given up|been (?:sold|cancelled))\b"
+    r"|\b(?:nicht|nie) (?:\w+ ){0,2}?(?:umgezogen|umziehen|verkauf(?:t|en)|gekündigt|kündigen|abgesagt|verschoben"
+    r"|geändert|aufgehört|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b",
+    re.IGNORECASE,
+)
 _NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
-    r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+)?"
+    r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+| (?:at|from|next|in) \w+)?"
     r"(?:['’]s| (?:just |now |also |only )?(?:\w+(?:s|ed)|got|sold|bought|left|quit|went|took|had|ist|war|hat|wohnt"
     r"|arbeitet|lebt|zog))\b"
 )
@@ -76,9 +95,9 @@ async def with_outdated(
     if new.may_change and new.said_by_subject:
         mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own)]
         mine = [one for one in mine if by_hand or not _is_set(one)]
-        earlier = [one for one in mine if one.last_said < said_at and _may_be_ended(one.fact)]
-    if _may_be_ended(fact) and fact.importance != ALWAYS and not by_hand:
-        later = [one for one in near if one.last_said > last_said]
+        earlier = [one for one in mine if one.last_said < said_at and _may_end(fact, one.fact)]
+    if fact.importance != ALWAYS and not by_hand:
+        later = [one for one in near if one.last_said > last_said and _may_end(one.fact, fact)]
     said = await facts.said_after(tx, fact.subject, [one.fact.id for one in later], last_said) if later else {}
     later = [one for one in later if one.fact.id in said]
     words = _with_name(fact)
@@ -148,11 +167,14 @@ def _others(fact: FactColumns) -> frozenset[str]:
     named = _NAMED.match(words)
     other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
     first = _beginning(fact).casefold()
+    other += _OF_MINE.findall(_beginning(fact))
     return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
-def _may_be_ended(fact: FactColumns) -> bool:
-    return fact.type != EVENT and not is_protection(fact)
+def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
+    """Whether a later fact may end an earlier one by what is read: none that happened, protects, or is still so."""
+    is_lasting = earlier.type == EVENT or is_protection(earlier) or _LIMIT.search(earlier.text) is not None
+    return not is_lasting and _UNCHANGED.search(later.text) is None
 
 
 def _is_set(one: KnownFact) -> bool:
