@@ -198,10 +198,11 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
 
 
 def _section(fact: Fact) -> str:
-    """Return the section that a fact belongs in: an event whose end is still to come is planned."""
+    """Return the section that a fact belongs in: an event that had not begun when it was said is planned."""
     if fact.attribute == ANSWER_STYLE:
         return ANSWERS
-    return PLANNED if fact.type == "event" and fact.valid_to is not None else SECTIONS.get(fact.type, HOLDS)
+    is_ahead = fact.valid_to is not None and (fact.valid_from is None or fact.valid_from > fact.occurred_at)
+    return PLANNED if fact.type == "event" and is_ahead else SECTIONS.get(fact.type, HOLDS)
 
 
 def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Candidate:

@@ -162,9 +162,11 @@ async def test_what_may_not_end_a_fact(
         ("Der Schlüssel (key) ist bei Nadia.", "Der key ist noch nicht verkauft.", False),
         ("The key is with Nadia.", "The key moved to Tom.", True),
         ("My son mustn't eat eggs, says the key doctor.", "My son eats with the key spoon now.", False),
+        ("I can't have the key in this flat.", "I can have the key in this flat now.", True),
         ("Mila darf keine Nüsse vom key Regal.", "Mila darf jetzt länger mit dem key spielen.", False),
         ("My son plays with the key box.", "My son plays with the key ring now.", True),
-        ("My Horst keeps the key.", "I keep the key in the car.", False),
+        ("My son can't have the key nuts.", "The key nuts moved to Tom, says my aunt Grant.", False),
+        ("The key is with my client Vincent.", "I moved the key of the apartment from my aunt to Tom.", True),
     ],
 )
 async def test_what_did_not_happen_ends_nothing_and_what_others_may_not_have_does_not_end(

@@ -483,9 +483,8 @@ def test_a_name_is_surely_the_user_s_where_they_are_called_so_or_have_said_it_wi
     alice = user_id("alice")
     assert is_own_name("Alice", alice, [])
     assert not is_own_name("Bob", alice, [remembered("Bob is allergic to peanuts.", subject="Bob", speaker="Bob")])
-    assert is_own_name(
-        "Bob", alice, [remembered("The user's name is Bob.", subject="Bob", attribute="name", value="Bob")]
-    )
+    assert is_own_name("Bob", alice, [remembered("The user's name is Bob.", subject="Bob", speaker=None)])
+    assert not is_own_name("Bob", alice, [remembered("Alice's brother is Bob.", attribute="name", value="Bob")])
 
 
 @pytest.mark.parametrize(
@@ -493,7 +492,7 @@ def test_a_name_is_surely_the_user_s_where_they_are_called_so_or_have_said_it_wi
     [
         ("Findus no longer takes insulin.", "Ana no longer takes insulin."),
         ("No more insulin for him.", "Ana no longer takes insulin."),
-        ("They have no more insulin for me at the moment.", "Ana no longer takes insulin."),
+        ("They have no more insulin for me.", "Ana no longer takes insulin."),
         ("I sold my insulin fridge, it was too heavy.", "Ana no longer takes insulin."),
     ],
 )
@@ -510,14 +509,13 @@ def test_no_medicine_ends_by_another_s_words_or_what_is_sold(said: str, told: st
 @pytest.mark.parametrize(
     ("said", "told", "doubted"),
     [
-        ("We sold the car.", "Ana has no car any more, it is sold.", False),
         ("I haven't sold the flat in Porto.", "Ana sold the flat in Porto.", True),
         ("Nada de gluten: soy celíaca.", "Ana is coeliac.", False),
         ("What a night!", "Ana hates light.", True),
         ("no more ibuprofen for me either", "Ana no longer takes ibuprofen.", False),
     ],
 )
-def test_what_is_sold_and_said_in_another_language_is_believed(said: str, told: str, doubted: bool) -> None:
+def test_what_is_said_in_another_language_or_for_oneself_is_believed(said: str, told: str, doubted: bool) -> None:
     (made,) = found([message(1, "user", said, "Ana")], fact(told, (1, said), subject="Ana"))
     assert made.is_doubted is doubted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import islice
 from uuid import UUID
 
 from memstore._sync.context.history import ConversationHistory
@@ -30,7 +30,6 @@ from memstore.search.questions import asks_for_list, asks_for_now, asks_for_over
 from memstore.search.ranking import RankedChunk, best_of_each
 
 SAYS_LITTLE = 60  # characters of a message that may say nothing alone
-SURE_CHARACTERS = 2  # of hits that a small context surely holds, to a token of it
 MOST_FACTS = 40  # offered to selection
 # So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
 # there are enough of them; a hit costs as much time as one of them.
@@ -217,22 +216,18 @@ class AntecedentFinder:
         return antecedent is None or not is_question(antecedent.text)
 
 
-def _told_by_messages(facts: Iterable[Hit], hits: Sequence[Hit], budget: int) -> Iterator[Hit]:
+def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) -> Iterator[Hit]:
     """Yield the facts of a single message that is offered, too.
 
-    In a small context many of these do not fit: there a fact in plain words that answers better than its message stands
-    for it, but for the messages that are the best answers.
+    In a small context many of these do not fit: there a fact in plain words that answers better than its message is
+    offered as well.
     """
-    scores, best = {hit.id: hit.score for hit in hits}, {hit.id for hit in hits}
-    if budget < SMALL_CONTEXT:
-        ranked = sorted(hits, key=lambda hit: -hit.score)
-        ends = accumulate(len(hit.text) for hit in ranked)
-        best = {hit.id for hit, end in zip(ranked, ends, strict=True) if end <= budget * SURE_CHARACTERS}
+    scores = {hit.id: hit.score for hit in hits}
     for fact in facts:
-        message = fact.sources[0] if len(fact.sources) == 1 else None
-        is_quoted = words_of(fact.text) != fact.text
-        if message in best or (message in scores and (is_quoted or fact.score <= scores[message])):
-            yield fact
+        if len(fact.sources) == 1 and fact.sources[0] in scores:
+            answers_better = words_of(fact.text) == fact.text and fact.score > scores[fact.sources[0]]
+            if not answers_better or budget >= SMALL_CONTEXT:
+                yield fact
 
 
 def _may_need_antecedent(chunk: Chunk) -> bool:

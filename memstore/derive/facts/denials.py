@@ -60,7 +60,9 @@ _ENDED_LAST = re.compile(r"\b(?:abgesetzt|aufgehört|verschwunden|geheilt|überw
 _WELL = re.compile(r"\b(?:fine|normal)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|es|that|das)\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\b(?:again|wieder|de nouveau|otra vez|de nuevo)\b", re.IGNORECASE)
-_FOR_ME = re.compile(r"\b(?:for me|für mich|pour moi|para mí)(?=(?: either| any ?more| mehr)?\W*$)", re.IGNORECASE)
+_FOR_ME = re.compile(
+    r"^(\W*(?:no|kein\w*) (?:more |mehr )?\w+) (?:for me|für mich)(?: either| auch)?\W*$", re.IGNORECASE
+)
 _ONLY = re.compile(r"n['’]t (?:just|only)\b", re.IGNORECASE)
 _MY = re.compile(r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|mis?|notre|nos)\s+(?:\w+\s+)??(\w+)", re.IGNORECASE)
 # A name with what its bearer does, where a sentence begins.
@@ -179,7 +181,7 @@ def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> boo
             is_well = root in ("health", "condition") and _WELL.search(clause) and not is_denied(clause)
             if is_well and (_has(clause, things) or (_IT.search(clause) and _has(sentence, things))):
                 return True
-            if not _ONLY.search(clause) and denial.stands_in(_DONE.sub("stopped", _FOR_ME.sub(" ", clause))):
+            if not _ONLY.search(clause) and denial.stands_in(_DONE.sub("stopped", _FOR_ME.sub(r"\1", clause))):
                 return True
     return False
 

@@ -110,8 +110,9 @@ def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact])
 
 def is_own_name(name: str, user: UUID, known: Iterable[RememberedFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
-    is_called = bool(name) and user in (ids.user_id(name), ids.user_id(name.casefold()))
-    return is_called or any(one.fact.attribute == "name" and one.fact.value == name for one in known)
+    is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
+    said = f"{THE_USER}'s name is {name}."  # as `Inquiry` keeps it, of words without a name
+    return is_called or any(one.fact.text == said and not one.speaker for one in known)
 
 
 def name_user(subject: str, user: str) -> str:
@@ -165,26 +166,26 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
         is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or _CALENDAR.fullmatch(word)
-        is_translated = _TRANSLATED.fullmatch(word) and _TRANSLATED.search(said)
+        is_translated = any(names.fullmatch(word) and names.search(said) for names in (_TONGUES, _FEASTS))
         if not (is_usual or is_translated or plain(word.casefold())[:STEM] in stems):
             return word
     return None
 
 
 # Capitalised, and no names: days and months; languages and feasts, whose names are translated.
+_FEASTS = re.compile(r"christmas|xmas|easter|weihnachten|ostern|noël|pâques|navidad|pascua", re.IGNORECASE)
 _CALENDAR = re.compile(
     rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thurs?|fri|sat|sun|{'|'.join(months(['en']))}",
     re.IGNORECASE,
 )
-_TRANSLATED = re.compile(
+_TONGUES = re.compile(
     r"english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin|cantonese|japanese|korean"
     r"|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian|hindi|urdu"
     r"|bengali|vietnamese|thai|catalan|basque|irish|welsh|deutsch|englisch|französisch|spanisch|italienisch"
     r"|portugiesisch|niederländisch|polnisch|russisch|chinesisch|japanisch|türkisch|arabisch|schwedisch|griechisch"
     r"|ukrainisch|rumänisch|latein|français|anglais|allemand|espagnol|italien|portugais|néerlandais|polonais|russe"
     r"|chinois|japonais|arabe|turc|español|inglés|alemán|francés|italiano|portugués|neerlandés|polaco|ruso|chino"
-    r"|japonés|árabe|turco|catalán"
-    r"|christmas|xmas|easter|weihnachten|ostern|noël|pâques|navidad|pascua",
+    r"|japonés|árabe|turco|catalán",
     re.IGNORECASE,
 )
 # What is known of them

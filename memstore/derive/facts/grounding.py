@@ -29,7 +29,6 @@ _PRONOUNS = _THIRD | word_set(
     "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
     " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
 )
-_SOLD = re.compile(r"\b(?:sold|verkauft|vendue?s?|vendid[oa]s?|vendí)\b", re.IGNORECASE)  # and so no longer had
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
@@ -127,9 +126,7 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    basis = find_basis(text, subject, spans, shown, trusted)
-    is_sold = not guards and _SOLD.search(basis) is not None
-    if is_denied(text) and not is_sold and not is_negative(basis):
+    if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
             return Doubt("it denies what nobody has denied")

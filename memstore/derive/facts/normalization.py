@@ -154,6 +154,7 @@ def takes_away_protection(attribute: str | None, value: str | None) -> bool:
     return root in _OF_HEALTH and value == ("yes" if root == "eats" else "no")
 
 
+_BESIDES = re.compile(r"\b(?:but|only|except|aber|nur|außer|mais|sauf|pero|salvo)\b|[:;]", re.IGNORECASE)
 _NO_ALLERGY = re.compile(
     r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
     r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
@@ -163,4 +164,6 @@ _NO_ALLERGY = re.compile(
 
 def denies_allergy(attribute: str | None, value: str | None, text: str) -> bool:
     """Whether a fact says that somebody is not allergic, and not of what they are."""
-    return value == "no" if (attribute or "").startswith("allergy/") else _NO_ALLERGY.search(text) is not None
+    if (attribute or "").startswith("allergy/"):
+        return value == "no"
+    return _NO_ALLERGY.search(text) is not None and _BESIDES.search(text) is None

@@ -39,10 +39,9 @@ _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
     " eltern kinder großeltern geschwister vermieter vermieterin mieter nachbar nachbarin nachbarn freunde brüder"
-    " schwestern söhne töchter mitbewohner mitbewohnerin bf gf hubby hubs laws twin sis bro nan nana granny grandad"
+    " schwestern söhne töchter mitbewohner mitbewohnerin bf gf hubby hubs sis bro nan nana granny grandad"
     " stepdad stepmum stepmom godson goddaughter godmother godfather kumpel schwager schwägerin schwiegermutter"
     " schwiegervater schwiegereltern schwiegersohn schwiegertochter patentochter patensohn patenkind enkel enkelin"
-    " nebenan upstairs downstairs"
 )
 _AT_WORK = word_set("teacher boss manager colleague chef chefin kollege kollegin")  # which is a job, or whose they are
 _RELATIVES = (KIN | PARTNERS | _OTHERS) - _AT_WORK
@@ -51,27 +50,28 @@ _OF_SOMEBODY = re.compile(
     rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(_AT_WORK))})\b"
 )
 
-_OF_MINE = re.compile(r"\b(?:[Mm]y|[Oo]ur) ([A-ZÀ-ÖØ-Þ]\w+)")  # "my Horst"
-# What somebody may not have, also where it is of others and so no constraint.
+# What others may not have, which is no constraint of the person's own.
 _LIMIT = re.compile(
-    r"\b(?:can['’]?t|cannot|must(?:n['’]?t| not)|not allowed to|may not|should(?:n['’]?t| not)) "
-    r"(?:have|eat|drink|take|touch|use|be near)\b|\b(?:darf|dürfen|soll|sollen|vertrag\w*|verträg\w*) "
-    r"(?:\w+ ){0,3}?(?:kein\w*|nicht)\b|allerg|intoleran|unverträgl|\bausschlag|\brash\b"
-    r"|\b(?:must|has to|have to) avoid|\bwird (?:\w+ )?von (?:\w+ ){1,3}schlecht",
+    r"\b(?:can(?:['’]?t|not| not)|must(?:n['’]?t| not| never)|(?:is|are)(?:n['’]?t| not) allowed|not supposed to)"
+    r" (?:\w+ ){0,2}?(?:have|eat|drink|take|be near|nuts|milk|eggs)\b|\b(?:has|have) to avoid\b|\bmust avoid\b"
+    r"|\b(?:darf|dürfen|verträgt|vertragen) (?:\w+ ){0,3}?(?:kein\w*|nicht)\b|\bmuss .{1,40} meiden\b"
+    r"|\breagiert auf\b|\ballergi[ce]|\bintoleran|\bunverträgl|\bausschlag\b|\bco?eliac",
     re.IGNORECASE,
 )
+_NOT = r"(?:\bnot|\b(?:do|does|did|is|are|was|were|has|have|had|wo|ca|could|would)n['’]?t)"
 _UNCHANGED = re.compile(  # a change that has not happened
-    r"(?:\bnot|n['’]?t|\bnever) (?:\w+ ){0,2}?(?:mov(?:ed?|ing)|sold|sell|quit|left|leav(?:e|ing)|cancel\w*|chang\w+"
-    r"|stop(?:ped)?|switch\w*|paid|pay|sent|returned|died|split|broken up|given up|been (?:sold|cancelled))\b"
-    r"|\b(?:nicht|nie) (?:\w+ ){0,2}?(?:umgezogen|umziehen|verkauf(?:t|en)|gekündigt|kündigen|abgesagt|verschoben"
-    r"|geändert|aufgehört|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b",
+    rf"{_NOT} (?:\w+ ){{0,2}}?(?:moved|moving|sold|selling|sell|quit|quitting|left|leaving|cancel\w*|changed|stopped"
+    r"|switched|paid|sent|returned|died|split up|broken up|given up)\b(?!.*\b(?:but|any ?more)\b)"
+    r"|\b(?:nicht|nie) (?:\w+ ){0,2}?(?:umgezogen|verkauf(?:t|en)|gekündigt|abgesagt|verschoben|geändert|aufgehört"
+    r"|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b(?!.*\b(?:sondern|mehr)\b)",
     re.IGNORECASE,
 )
+PLANNED = (PLAN, "task", "goal", "decision")  # types of what is yet to be, which a denial ends
 _NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
-    r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+| (?:at|from|next|in) \w+)?"
+    r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+)?"
     r"(?:['’]s| (?:just |now |also |only )?(?:\w+(?:s|ed)|got|sold|bought|left|quit|went|took|had|ist|war|hat|wohnt"
-    r"|arbeitet|lebt|zog))\b"
+    r"|arbeitet|lebt|zog|darf|kann|can|muss|must|mag|isst|nimmt))\b"
 )
 
 
@@ -167,14 +167,20 @@ def _others(fact: FactColumns) -> frozenset[str]:
     named = _NAMED.match(words)
     other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
     first = _beginning(fact).casefold()
-    other += _OF_MINE.findall(_beginning(fact))
     return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
 def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
-    """Whether a later fact may end an earlier one by what is read: none that happened, protects, or is still so."""
-    is_lasting = earlier.type == EVENT or is_protection(earlier) or _LIMIT.search(earlier.text) is not None
-    return not is_lasting and _UNCHANGED.search(later.text) is None
+    """Whether a reading may let a later fact end an earlier one.
+
+    None ends what happened, what protects somebody, or what others may not have; and a change that has not happened
+    ends what is planned alone.
+    """
+    if earlier.type == EVENT or is_protection(earlier):
+        return False
+    if _others(earlier) and _LIMIT.search(words_of(earlier.text)):
+        return False
+    return earlier.type in PLANNED or _UNCHANGED.search(words_of(later.text)) is None
 
 
 def _is_set(one: KnownFact) -> bool:
