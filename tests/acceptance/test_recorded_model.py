@@ -267,7 +267,8 @@ def test_small_contexts_have_no_outdated_value_without_its_successor(url: str) -
             for budget in (300, 600):
                 context = conversation.context(question, budget=budget)
                 text = "\n".join(message["content"] for message in context.messages)
-                unmarked = "\n".join(line for line in text.splitlines() if "(later: " not in line)
+                marked = "(later: ", "nicht mehr am 14. April, sondern"  # which a fact says itself
+                unmarked = "\n".join(line for line in text.splitlines() if not any(one in line for one in marked))
                 shown = [part for part in OUTDATED.split("|") if part.strip() in unmarked]
                 assert shown == [], (question, budget, text)
                 assert "all nuts" in text, (question, budget)
