@@ -230,6 +230,8 @@ async def test_a_plan_holds_until_its_day_is_over_as_it_was_said_last(
         ("My flatmate Magnus plays war games till three.", "Magnus moved out this afternoon.", 0.94, True),
         ("My flatmate Magnus plays war games till three.", "Magnus moved out this afternoon.", 0.92, False),
         ("I live with Magnus in Cork.", "Magnus moved out this afternoon.", 0.99, False),
+        ("ive got a cat called biscuit", "biscuit died last week", 0.94, True),
+        ("My sister is called Jo, she lives in York", "jo moved to bristol", 0.99, False),
     ],
 )
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -15,7 +15,7 @@ from itertools import compress
 
 from memstore._compat import to_thread
 from memstore.derive.facts.drafts import ExtractedFact, Successor
-from memstore.derive.facts.entities import KIN, PARTNERS, owner_of
+from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.reconcile import end_of
@@ -67,6 +67,7 @@ _UNCHANGED = re.compile(  # a change that has not happened
     re.IGNORECASE,
 )
 PLANNED = (PLAN, "task", "goal", "decision")  # types of what is yet to be, which a denial ends
+_CALLED = re.compile(r"\b(?:called|named|namens|heißt) (\w+)", re.IGNORECASE)  # "a cat called Biscuit"
 _NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
     r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+)?"
@@ -148,12 +149,16 @@ def _least(fact: FactColumns, known: KnownFact) -> float:
 def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
     """Whether the beginning of a fact has those whom only another is about: "my flatmate Magnus", who "moved out".
 
+    An animal is known by its name, too: "a cat called Biscuit".
+
     Where somebody lives or works alone is not theirs: "I live with Magnus in Cork".
     """
     if fact.attribute in SINGLE or other.attribute in SINGLE:
         return False
     others, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact))
-    return bool(others) and others <= {*words, *map(str.casefold, words)}
+    said = {*words, *map(str.casefold, words)}
+    called = map(str.casefold, _CALLED.findall(words_of(other.text))) if others <= ANIMALS else ()
+    return bool(others) and (others <= said or not said.isdisjoint(called))
 
 
 def _beginning(fact: FactColumns) -> str:

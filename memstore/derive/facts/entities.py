@@ -27,8 +27,8 @@ from memstore.text import word_set
 PARTNERS = word_set(
     "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
 )
-_ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
-KIN = _ANIMALS | word_set(
+ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
+KIN = ANIMALS | word_set(
     "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
     " nephew gran grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss"
     " manager colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante"
