@@ -14,6 +14,7 @@ from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import owner_of
 from memstore.derive.facts.normalization import denies_allergy
+from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
@@ -149,8 +150,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """
     once: dict[object, StandingFact] = {}
     for one in known:
-        kind = (one.attribute or "").split("/")[0]
-        if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
+        if one.importance == ALWAYS or root_of(one.attribute) != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
     denials = {one.id for one in once.values() if denies_allergy(one.attribute, one.value, one.text)}
     standing = sorted(once.values(), key=lambda one: (one.importance != ALWAYS, one.id in denials, _is_others(one)))
@@ -174,7 +174,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
 
 def _is_others(one: StandingFact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return (one.attribute or "").split("/")[0] != ALLERGY and owner_of(one.subject) != one.subject.casefold()
+    return root_of(one.attribute) != ALLERGY and owner_of(one.subject) != one.subject.casefold()
 
 
 async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:

@@ -16,6 +16,7 @@ from memstore.context.layout import content_hash
 from memstore.context.utterances import leans, only_comments
 from memstore.derive.facts.normalization import content_words, denies_allergy, is_protection
 from memstore.derive.facts.quotations import words_of
+from memstore.derive.facts.slots import root_of
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
     ALWAYS,
@@ -69,7 +70,7 @@ class _Candidate:
     @property
     def kind(self) -> str:
         """The kind of slot: "likes" of "likes/chess"."""
-        return (self.fact.attribute or "").partition("/")[0]
+        return root_of(self.fact.attribute)
 
     @property
     def protects(self) -> bool:
@@ -188,11 +189,11 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     candidates, unclear = list[_Candidate](), list[_Candidate]()
     for fact in source.facts:
         recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
-        one = _candidate(section := _section(fact), fact, recency, is_own=fact.subject == source.subject)
+        one = _candidate(_section(fact), fact, recency, is_own=fact.subject == source.subject)
         is_fresh = fact.occurred_at >= newest - FRESH
         if _says_nothing(one):
             unclear.append(one)
-        elif section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
+        elif one.section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
             candidates.append(one)
     return _merge_twins(sorted(candidates, key=lambda one: one.rank)), unclear
 
@@ -210,8 +211,7 @@ def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Ca
     is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1  # the question that it answers stands there, too
     text = fact.text if said == fact.text or is_answer else f'"{said}"'
     words = content_words(said.removeprefix(f"{fact.subject} "))
-    attribute = (fact.attribute or "").split("/")[0]
-    place = 0 if attribute in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
+    place = 0 if root_of(fact.attribute) in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
     worth = round(fact.confidence * recency, 4)
     denies = denies_allergy(fact.attribute, fact.value, fact.text)
     rank = (fact.importance != ALWAYS, denies, place, not is_own, -worth, -fact.occurred_at.timestamp(), fact.id)

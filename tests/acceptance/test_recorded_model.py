@@ -242,6 +242,7 @@ def test_lena_s_year(url: str) -> None:
         facts = derive(url, server, server.messages[:36])
         assert count(LASTING, facts) >= 32
         assert len(facts) <= 45, "none twice"
+        assert server.tokens / 36 <= 300
         facts = derive(url, server, server.messages[36:])
         assert server.tokens / 50 <= 260
     assert ended(facts) == set(ENDED), "all that has changed, and nothing else"

@@ -78,7 +78,9 @@ async def test_a_question_stands_once_where_it_is_shown_anyway(store: AsyncMemor
     assert lines_of(context).count(" Ann: Where does the mason live?") == 1
 
 
-async def test_in_a_small_context_a_fact_stands_for_a_message_that_answers_worse(store: AsyncMemoryStore) -> None:
+async def test_in_a_small_context_a_fact_is_offered_beside_a_message_that_answers_worse(
+    store: AsyncMemoryStore,
+) -> None:
     told = "They gave me the other one today, by the door, four hundred and seventeen, because the old one was stuck."
     others = [
         f"My aunt asks who built the pool with its lockers in {year}, and who paid." for year in range(1980, 1989)

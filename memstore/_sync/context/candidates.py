@@ -222,11 +222,11 @@ def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) ->
     In a small context many of these do not fit: there a fact in plain words that answers better than its message is
     offered as well.
     """
-    scores = {hit.id: hit.score for hit in hits}
+    scores, is_small = {hit.id: hit.score for hit in hits}, budget < SMALL_CONTEXT
     for fact in facts:
         if len(fact.sources) == 1 and fact.sources[0] in scores:
-            answers_better = words_of(fact.text) == fact.text and fact.score > scores[fact.sources[0]]
-            if not answers_better or budget >= SMALL_CONTEXT:
+            answers_better = is_small and fact.score > scores[fact.sources[0]] and words_of(fact.text) == fact.text
+            if not answers_better:
                 yield fact
 
 

@@ -20,6 +20,7 @@ from memstore._sync.store.summaries import Outline
 from memstore.context.items import ProfileSource
 from memstore.derive.facts.entities import owner_of
 from memstore.derive.facts.normalization import denies_allergy
+from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import Turn, split_turns
 
@@ -150,8 +151,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
     """
     once: dict[object, StandingFact] = {}
     for one in known:
-        kind = (one.attribute or "").split("/")[0]
-        if one.importance == ALWAYS or kind != NAME or one.text.startswith("The user's "):
+        if one.importance == ALWAYS or root_of(one.attribute) != NAME or one.text.startswith("The user's "):
             once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
     denials = {one.id for one in once.values() if denies_allergy(one.attribute, one.value, one.text)}
     standing = sorted(once.values(), key=lambda one: (one.importance != ALWAYS, one.id in denials, _is_others(one)))
@@ -175,7 +175,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
 
 def _is_others(one: StandingFact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return (one.attribute or "").split("/")[0] != ALLERGY and owner_of(one.subject) != one.subject.casefold()
+    return root_of(one.attribute) != ALLERGY and owner_of(one.subject) != one.subject.casefold()
 
 
 def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:

@@ -111,8 +111,12 @@ def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact])
 def is_own_name(name: str, user: UUID, known: Iterable[RememberedFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
     is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
-    said = f"{THE_USER}'s name is {name}."  # as `Inquiry` keeps it, of words without a name
-    return is_called or any(one.fact.text == said and not one.speaker for one in known)
+    return is_called or any(one.fact.text == say_name(name) and not one.speaker for one in known)
+
+
+def say_name(name: str) -> str:
+    """Return the text of the fact that is kept where a user without a name says one."""
+    return f"{THE_USER}'s name is {name}."
 
 
 def name_user(subject: str, user: str) -> str:
@@ -237,5 +241,6 @@ def choose_known(
     for one in sorted(known, key=lambda one: (-weigh(one), one.fact.id)):
         size = min(len(one.fact.text), SHOWN)
         if size <= room and len(chosen) < MAX_KNOWN_SHOWN:
-            chosen, room = [*chosen, one], room - size
+            chosen.append(one)
+            room -= size
     return chosen

@@ -213,9 +213,8 @@ _YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor 
 
 def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
-    own = {token.key for token in tokens(subject)}
     said = {plain(word) for word in content_words(quote)} | {token.key for token in tokens(quote)}
-    words = {plain(word) for word in content_words(text) if word.casefold() not in own}
+    words = _words_about(text, subject)
     characters = [token.key for token in tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()]
     if sum(character in said for character in characters) > 1:
         return True
@@ -226,9 +225,14 @@ def _may_say(quote: str, text: str, subject: str) -> bool:
     """Whether a quote has a word of a sentence, or nearly the same one in another language: "celíaca" for "coeliac"."""
     if shares_word(text, quote, subject):
         return True
-    own = {token.key for token in tokens(subject)}
-    words = {plain(word) for word in content_words(text) if word.casefold() not in own}
+    words = _words_about(text, subject)
     return any(_are_cognates(word, said) for word in words for said in content_words(quote))
+
+
+def _words_about(text: str, subject: str) -> set[str]:
+    """Return the content words of a sentence, without accents, but for the name of the subject."""
+    own = {token.key for token in tokens(subject)}
+    return {plain(word) for word in content_words(text) if word.casefold() not in own}
 
 
 def _are_cognates(word: str, other: str) -> bool:

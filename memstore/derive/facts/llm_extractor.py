@@ -43,6 +43,7 @@ from memstore.derive.facts.entities import (
     may_mean,
     name_user,
     owner_of,
+    say_name,
 )
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
@@ -273,8 +274,7 @@ class Inquiry:
             for passage in shown:
                 if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
-                    text = f"The user's name is {found[1]}."
-                    written = AnsweredFact(sources=[], text=text, type="identity", subject=found[1])
+                    written = AnsweredFact(sources=[], text=say_name(found[1]), type="identity", subject=found[1])
                     draft = _draft(written, found[1], passage.said)
                     span = Span(passage, *found.span())
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
