@@ -5,7 +5,8 @@ tools/minilm_graph.py            write the graph (needs `pip install onnx`)
 tools/minilm_graph.py --check    exit 1 where the file is not what this makes
 
 Six layers of BERT, the mean over tokens, unit length. Every weight is an external tensor: a place in
-`model.safetensors`, which ONNX Runtime maps into memory. Gemm reads the weights of linear layers as they are stored.
+`model.safetensors`, which ONNX Runtime maps into memory. Gemm reads the weights of linear layers as they are stored;
+word embeddings are stored in half precision (`fetch_model.py`), and those of the tokens at hand become floats.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ LAYERS, HEADS, SIZE, DIMENSIONS = 6, 12, 32, 384
 EPSILON = 1e-12
 OPSET, IR_VERSION = 20, 9  # the first with Gelu and LayerNormalization
 MASKED = -10_000.0
+TYPES = {"F16": TensorProto.FLOAT16, "F32": TensorProto.FLOAT}  # as safetensors names them
 
 
 class Graph:
@@ -53,7 +55,7 @@ class Graph:
         """Add a weight by its place in the file and return its name."""
         place = self._places[name]
         start, stop = place["data_offsets"]
-        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=place["shape"])
+        tensor = TensorProto(name=name, data_type=TYPES[place["dtype"]], dims=place["shape"])
         tensor.data_location = TensorProto.EXTERNAL
         for key, value in (("location", self._file), ("offset", self._begin + start), ("length", stop - start)):
             tensor.external_data.add(key=key, value=str(value))
@@ -111,7 +113,8 @@ def model(weights: Path = WEIGHTS) -> bytes:
     by_token = add("Concat", ["shape", constant("dimensions", [DIMENSIONS])], "by_token", axis=0)
     by_head = add("Concat", ["shape", constant("heads", [HEADS, SIZE])], "by_head", axis=0)
 
-    words = add("Gather", [graph.weight("embeddings.word_embeddings.weight"), "ids"], "words")
+    halves = add("Gather", [graph.weight("embeddings.word_embeddings.weight"), "ids"], "halves")
+    words = add("Cast", [halves], "words", to=TensorProto.FLOAT)
     length = add("Slice", ["shape", one, two], "length")
     places = add("Slice", [graph.weight("embeddings.position_embeddings.weight"), zero, length, zero], "places")
     first = constant("first", 0)

@@ -48,7 +48,7 @@ def graph_of(state: dict[str, Tensor]) -> onnx.ModelProto:
     rows = constant("rows", [-1, DIMENSIONS])
     add("Shape", ["ids"], "shape")
     by_head = add("Concat", ["shape", constant("heads_of_layers", [HEADS, SIZE])], "by_head", axis=0)
-    words = add("Gather", [WORDS, "ids"], "words")
+    words = add("Cast", [add("Gather", [WORDS, "ids"], "halves")], "words", to=TensorProto.FLOAT)
     length = add("Slice", ["shape", one, two], "length")
     places = add("Slice", [graph.weight("embeddings.position_embeddings.weight"), zero, length, zero], "places")
     kinds = add("Gather", [graph.weight("embeddings.token_type_embeddings.weight"), "segments"], "kinds")
@@ -58,7 +58,7 @@ def graph_of(state: dict[str, Tensor]) -> onnx.ModelProto:
     x = encode(graph, add("Reshape", [x, rows], "tokens"), rows, by_head)
     graph.linear(x, "heads", "logits")
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, [1, "tokens"]) for name in ("ids", "segments")]
-    inputs.append(helper.make_tensor_value_info(WORDS, TensorProto.FLOAT, ["vocabulary", DIMENSIONS]))
+    inputs.append(helper.make_tensor_value_info(WORDS, TensorProto.FLOAT16, ["vocabulary", DIMENSIONS]))
     width = len(graph.state["heads.bias"])
     output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["tokens", width])
     made = helper.make_graph(graph.nodes, "reader", inputs, [output], list(graph.tensors.values()))

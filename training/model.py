@@ -12,19 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 LAYERS, HEADS, SIZE, WIDE, WORDS, PLACES = 6, 12, 384, 1536, 30522, 512
+FLOATS = {"F16": np.float16, "F32": np.float32}  # as safetensors names them
 SHARED = 3  # layers that the reading of pairs shares with that of messages
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file of float32."""
+    """Return the tensors of a safetensors file as float32."""
     data = file.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     tensors = {}
     for name, place in json.loads(data[8 : 8 + size]).items():
-        if name != "__metadata__" and place["dtype"] == "F32":
+        if name != "__metadata__" and place["dtype"] in FLOATS:
             start, stop = (8 + size + offset for offset in place["data_offsets"])
-            values = np.frombuffer(data[start:stop], np.float32).reshape(place["shape"])
-            tensors[name] = torch.from_numpy(values.copy())
+            values = np.frombuffer(data[start:stop], FLOATS[place["dtype"]]).reshape(place["shape"])
+            tensors[name] = torch.from_numpy(values.astype(np.float32))
     return tensors
 
 
