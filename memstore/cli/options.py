@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
+from typer.models import OptionInfo
 
 Function = Callable[..., None]
 DatabaseOption = Annotated[
@@ -21,15 +23,17 @@ DatabaseOption = Annotated[
         help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
     ),
 ]
+_ARGUMENT = re.compile(r"(?<![\w'\"-])(\w+)=(?=\S)")  # of Python, in an error
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
 @dataclass(slots=True)
 class CommonOptions:
-    """What --database and --json say: a process runs one command at a time."""
+    """What --database and --json say, and the names of other options: a process runs one command at a time."""
 
     database: str | None = None
     as_json: bool = False
+    names: Collection[str] = ()
 
 
 common = CommonOptions()
@@ -46,10 +50,15 @@ def command(
     def register(function: Function) -> Function:
         @wraps(function)
         def run(as_json: bool, database: str | None = None, **arguments: Any) -> None:
-            common.database, common.as_json = database, as_json
+            common.database, common.as_json, common.names = database, as_json, names
             function(**arguments)
 
         own = inspect.signature(function, eval_str=True)
+        names = {
+            name
+            for name, parameter in own.parameters.items()
+            if any(isinstance(each, OptionInfo) for each in get_args(parameter.annotation))
+        }
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for name, (default, annotation) in options.items()
@@ -61,6 +70,11 @@ def command(
         return function
 
     return register
+
+
+def with_options(error: str) -> str:
+    """Return an error with the command's options as they are typed: "--budget 9" for Python's "budget=9"."""
+    return _ARGUMENT.sub(lambda said: f"--{said[1].replace('_', '-')} " if said[1] in common.names else said[0], error)
 
 
 def group(help: str) -> typer.Typer:

@@ -21,7 +21,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from memstore.cli.options import common
+from memstore.cli.options import common, with_options
 from memstore.text import CONTROL_CHARS, escape_controls, quantify
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def echo_hint(text: str, style: str = "bright_black") -> None:
 
 
 def echo_error(text: str) -> None:
-    """Print an error to stderr, on one line."""
-    err.print(Text.assemble(("memstore: ", "bold red"), one_line(text)))
+    """Print an error to stderr, on one line, with options as they are typed."""
+    err.print(Text.assemble(("memstore: ", "bold red"), one_line(with_options(text))))
 
 
 def flush() -> None:

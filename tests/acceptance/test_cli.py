@@ -188,7 +188,13 @@ def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
     needed = re.search(r"at least (\d+) tokens", refused.err)
     assert needed
     assert of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", needed[1]).code == 0
-    assert of_sample("context", "What?", "-u", "alice", "-c", "lisbon").code == 2
+    assert f"Give --budget {needed[1]} or more" in refused.err
+    unasked = of_sample("context", "What?", "-u", "alice", "-c", "lisbon")
+    assert (unasked.code, "Give --budget …, or set context_budget:" in unasked.err) == (2, True)
+    kept_free = of_sample("context", "What?", "-u", "alice", "-c", "lisbon", "-b", "9", "--reserve", "9")
+    assert "--budget 9 with --reserve 9 leaves nothing" in kept_free.err
+    empty = of_sample("context", " ", "-u", "alice", "-c", "lisbon", "-b", "99")
+    assert (empty.code, "query=' ' asks for nothing" in empty.err) == (2, True), "no option"
     assert of_sample("recall", " ", "-u", "alice").code == 2
 
 
