@@ -163,7 +163,7 @@ def facts(
     with open_store() as store:
         rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of, unused_since=unused_since)
         if not rows:
-            hint_why_little(store, user)
+            hint_why_little(store, user, subject=subject)
     print_facts(rows)
 
 
@@ -178,7 +178,7 @@ def profile(
     with open_store() as store:
         shown = store.user(user).profile(budget, subject, as_of=as_of)
         if not shown.lines:
-            hint_why_little(store, user)
+            hint_why_little(store, user, subject=subject)
     print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -35,6 +36,7 @@ EXIT_CODES: dict[type[MemstoreError], int] = {  # the first that fits counts
     ProviderMissing: 2,
     MemstoreError: 1,
 }
+SUBJECTS = 12  # that a hint lists
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -43,8 +45,8 @@ def open_store(**settings: Any) -> MemoryStore:
     return memstore.open(common.database, settings=settings)
 
 
-def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None) -> None:
-    """Hint at a user or conversation that nobody knows, else at what is not derived yet."""
+def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None, subject: str | None = None) -> None:
+    """Hint at a user or conversation that nobody knows, else at what is not derived yet; and at an unknown subject."""
     counts = store.stats(user=user)
     if not counts["conversations"] + counts["chunks"]:  # facts by hand are of no conversation
         echo_hint(f"no user {user!r}; memstore users lists those that are known")
@@ -52,6 +54,12 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
         echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
     elif counts["pending"]:
         echo_hint(f"not everything of {user!r} is derived yet: memstore derive")
+    if subject is not None:
+        counted = Counter(fact.subject for fact in store.user(user).facts())
+        if counted and subject.casefold() not in map(str.casefold, counted):
+            known = ", ".join(repr(name) for name, _ in counted.most_common(SUBJECTS))
+            more = f" and {len(counted) - SUBJECTS:,} more" if len(counted) > SUBJECTS else ""
+            echo_hint(f"no active fact is about {subject!r}; there are some about {known}{more}")
 
 
 def exit_code(error: MemstoreError) -> int:

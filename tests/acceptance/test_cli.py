@@ -218,6 +218,25 @@ def test_who_is_answered_little_is_told_why(here: Run, url: str) -> None:
     assert re.fullmatch(r"2\t[\d-]{10}\t[\d-]{10}\tweb\tBy day\teveryday\n", shown)
 
 
+def test_who_asks_about_somebody_unknown_is_told_who_is_known(here: Run, url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        ada = store.user("ada")
+        ada.add_fact("Ada lives in Leeds.", subject="Ada", type="identity")
+        ada.add_fact("Ada sails.", subject="Ada", type="preference")
+        ada.add_fact("Ada's son Tom is five.", subject="Ada's son Tom", type="relationship")
+    for command in ("facts", "profile"):
+        unknown = here(command, "-u", "ada", "--subject", "Tom")
+        hint = "no active fact is about 'Tom'; there are some about 'Ada', \"Ada's son Tom\"\n"
+        assert (unknown.code, unknown.out.strip(), unknown.err) == (0, "", hint), command
+        assert here(command, "-u", "ada", "--subject", "ada's son tom").err == ""
+    assert here("facts", "-u", "ada", "--subject", "Tom", "--json").json == []
+    assert here("facts", "-u", "ada", "--subject", "Ada", "--type", "plan").err == "", "nothing is planned"
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for number in range(12):
+            store.user("ada").add_fact(f"Cat {number} purrs.", subject=f"Cat {number}", type="statement")
+    assert here("facts", "-u", "ada", "--subject", "Tom").err.endswith(" and 2 more\n")
+
+
 # What was stored is shown, and never obeyed
 
 
