@@ -52,7 +52,10 @@ LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section th
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A line that may be in a profile: `words` is what it says, `key` its slot where it has one, `rank` its place."""
+    """A line that may be in a profile: `words` is what it says, `key` its slot where it has one, `rank` its place.
+
+    One that `protects` says that somebody is allergic.
+    """
 
     section: str
     fact: Fact
@@ -60,6 +63,7 @@ class _Candidate:
     words: frozenset[str]
     key: tuple[str, str, str] | None
     rank: tuple[object, ...]
+    protects: bool
     sources: tuple[UUID, ...]
 
     @property
@@ -71,12 +75,6 @@ class _Candidate:
     def kind(self) -> str:
         """The kind of slot: "likes" of "likes/chess"."""
         return root_of(self.fact.attribute)
-
-    @property
-    def protects(self) -> bool:
-        """Whether the line says that somebody is allergic."""
-        fact = self.fact
-        return self.kind == ALLERGY and not denies_allergy(fact.attribute, fact.value, fact.text)
 
     @property
     def object(self) -> frozenset[str]:
@@ -211,12 +209,14 @@ def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Ca
     is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1  # the question that it answers stands there, too
     text = fact.text if said == fact.text or is_answer else f'"{said}"'
     words = content_words(said.removeprefix(f"{fact.subject} "))
-    place = 0 if root_of(fact.attribute) in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
+    kind = root_of(fact.attribute)
+    place = 0 if kind in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
     worth = round(fact.confidence * recency, 4)
     denies = denies_allergy(fact.attribute, fact.value, fact.text)
     rank = (fact.importance != ALWAYS, denies, place, not is_own, -worth, -fact.occurred_at.timestamp(), fact.id)
     key = (fact.subject, fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
-    return _Candidate(section, fact, text, frozenset(words), key, rank, tuple(fact.sources))
+    protects = kind == ALLERGY and not denies
+    return _Candidate(section, fact, text, frozenset(words), key, rank, protects, tuple(fact.sources))
 
 
 def _says_nothing(one: _Candidate) -> bool:

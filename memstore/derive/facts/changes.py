@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from itertools import compress
 
 from memstore._compat import to_thread
@@ -155,23 +156,27 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
     """
     if fact.attribute in SINGLE or other.attribute in SINGLE:
         return False
-    others, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact))
+    others, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact.text))
     said = {*words, *map(str.casefold, words)}
     called = map(str.casefold, _CALLED.findall(words_of(other.text))) if others <= ANIMALS else ()
     return bool(others) and (others <= said or not said.isdisjoint(called))
 
 
-def _beginning(fact: FactColumns) -> str:
+def _beginning(text: str) -> str:
     """Return the words with which a fact begins, in which it names whom it is about."""
-    return " ".join(words_of(fact.text).split()[:SUBJECT])
+    return " ".join(words_of(text).split()[:SUBJECT])
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
     """Return the others whom a fact is about: a sister's home is not ended by one's own."""
-    words = words_of(fact.text)
-    named = _NAMED.match(words)
-    other = [named[1]] if named and named[1].casefold() != owner_of(fact.subject) else []
-    first = _beginning(fact).casefold()
+    return _others_in(fact.text, owner_of(fact.subject))
+
+
+@lru_cache(maxsize=256)  # each fact is compared with many
+def _others_in(text: str, owner: str) -> frozenset[str]:
+    named = _NAMED.match(words_of(text))
+    other = [named[1]] if named and named[1].casefold() != owner else []
+    first = _beginning(text).casefold()
     return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 

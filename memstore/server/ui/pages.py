@@ -15,6 +15,7 @@ from memstore.errors import NotFound
 from memstore.models import (
     FACT_STATES,
     PROFILE_HEADINGS,
+    QUARANTINED,
     Certificate,
     ErasureScope,
     Fact,
@@ -23,6 +24,7 @@ from memstore.models import (
     Message,
     Summary,
 )
+from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui import contexts
@@ -189,6 +191,8 @@ async def show_fact(ui: UIRequest) -> Response:
     return ui.page(
         "fact.html",
         fact=fact,
+        waits=fact.state == QUARANTINED,
+        is_retractable=fact.state in (*STORED_ACTIVE, QUARANTINED),
         said=await _sources(user, fact),
         sources=len(fact.sources),
         history=history,
