@@ -31,6 +31,7 @@ from train import learn
 
 from examples import read
 from memstore.derive.facts.slots import SINGLE
+from memstore.derive.language import language_of
 from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
 from memstore.derive.reader.notes import RELATIONS, Pair
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
@@ -60,7 +61,6 @@ NAMES = ("Ada", "Tom", "Priya", "Jonas", "Mia", "Luca", "Grace", "Olu", "Marta",
 KIN = ("sister", "brother", "mother", "dad", "wife", "husband", "son", "daughter", "boss", "friend", "neighbour")
 FREUNDE = ("Schwester", "Mutter", "Frau", "Tochter", "Chefin", "Freundin", "Nachbarin", "Oma")
 OTHERS = 0.5  # share of the changes that are told of others, too
-GERMAN = re.compile(r"\b(?:ist|hat|nicht|und|wohnt|arbeitet|zahlt|jetzt|seit|mehr|ein\w*|der|die|das|im|zum)\b")
 UNNAMED = 0.35  # share of pairs that speak of "the user"
 tokenizer = cache(load_tokenizer)
 
@@ -143,7 +143,8 @@ def pairs_of_others(line: dict[str, Any]) -> Iterator[dict[str, str]]:
         are_plain = name and all(text.startswith(f"{name} ") and text.count(name) == 1 for text in (old, new))
         if later["label"] not in RELATIONS[:2] or not are_plain or random.random() > OTHERS:
             continue
-        kin = f"{name}s {random.choice(FREUNDE)}" if GERMAN.search(f"{old} {new}") else f"{name}'s {random.choice(KIN)}"
+        is_german = language_of(f"{old} {new}") == "de"
+        kin = f"{name}s {random.choice(FREUNDE)}" if is_german else f"{name}'s {random.choice(KIN)}"
         other = random.choice([kin, *random.sample([each for each in NAMES if each != name], 2)])
         their_old, their_new = (text.replace(name, other, 1) for text in (old, new))
         yield {"name": name, "old": old, "new": their_new, "label": RELATIONS[-1]}

@@ -63,3 +63,17 @@ def test_what_another_does_is_learnt_as_leaving_ones_own(monkeypatch: pytest.Mon
     assert (
         theirs["label"] == "replaces" and theirs["old"].split(" lives")[0] == theirs["new"].split(" moved")[0] != "Ana"
     )
+
+
+def test_others_are_called_in_the_language_of_the_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TRAINING))
+    import train_pairs
+
+    monkeypatch.setattr(train_pairs, "OTHERS", 1.0)
+    for old, new, kin in (
+        ("Ines isst kein Fleisch.", "Ines isst wieder Steak.", "Iness "),
+        ("Ines lives in Porto.", "Ines moved to Cork.", "Ines's "),
+    ):
+        line = {"name": "Ines", "old_plain": old, "new_plain": new, "label": "replaces"}
+        told = [pair["new"] for _ in range(40) for pair in train_pairs.pairs_of_others(line)]
+        assert {text[: len(kin)] for text in told if text.startswith("Ines") and text != new} == {kin}
