@@ -12,7 +12,7 @@ from uuid import UUID
 from memstore.context.items import ProfileSource
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
-from memstore.derive.facts.entities import owner_of
+from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
@@ -174,7 +174,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
 
 def _is_others(one: StandingFact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return root_of(one.attribute) != ALLERGY and owner_of(one.subject) != one.subject.casefold()
+    return root_of(one.attribute) != ALLERGY and is_somebodys(one.subject)
 
 
 async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:

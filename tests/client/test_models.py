@@ -132,6 +132,28 @@ async def after(store: AsyncMemoryStore, *answered: dict[str, object]) -> dict[s
     return {fact.text: fact.state for fact in await trip.user.facts(state="all")}
 
 
+@pytest.mark.parametrize(
+    ("whose", "who", "subject", "state"),
+    [
+        ("Mia", "The user", "the user", "active"),
+        ("Mia", "Lea", "the user's daughter Lea", "active"),
+        ("Mia", "Mia", "the user's daughter Mia", "superseded"),
+        ("The user", "Mia", "the user's daughter Mia", "active"),
+        ("The user", "The user", "the user", "superseded"),
+    ],
+)
+async def test_what_somebody_must_not_eat_ends_where_that_is_denied_of_them(
+    store: AsyncMemoryStore, whose: str, who: str, subject: str, state: str
+) -> None:
+    is_own = whose == "The user"
+    more = {"type": "constraint" if is_own else "relationship", "attribute": "diet"}
+    nuts = found(f"{whose} can't eat nuts.", subject="the user" if is_own else "the user's daughter Mia", **more)
+    again = found(f"{who} can eat nuts again.", subject=subject, ends=["k1"], type="relationship", attribute="diet")
+    assert await after(store, nuts, again) == {nuts["text"]: state, again["text"]: "active"}
+    types = {fact.text: fact.type for fact in await store.user("alice").facts(state="all")}
+    assert types == {nuts["text"]: "constraint", again["text"]: "relationship"}
+
+
 async def test_a_models_values_supersede_each_other_and_end_by_what_the_reader_reads(store: AsyncMemoryStore) -> None:
     leeds = found("The user lives in Leeds.", attribute="residence", value="Leeds")
     porto = found("The user lives in Porto.", attribute="residence", value="Porto")

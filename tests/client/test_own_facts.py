@@ -127,6 +127,7 @@ async def test_the_reader_knows_a_type_by_its_words(url: str) -> None:
         ("Alice works at Acme.", "Alice", "identity"),
         ("Die Nutzerin mag Tee.", "Die Nutzerin", "preference"),
         ("The user's sister is called Anna.", "The user", "relationship"),
+        ("The user's sister can't eat nuts.", "The user", "constraint"),
         ("The proofs are due on Friday.", "The proofs", "deadline"),
         ("The user is allergic to peanuts; the next test is due in May.", "The user", "constraint"),
         ("The user's bicycle has a squeaky wheel.", "The user", "possession"),
@@ -262,3 +263,21 @@ async def test_what_protects_oneself_stands_first_and_that_nobody_is_allergic_la
         "Alice is coeliac.",
         "Alice's mother is on warfarin.",
     ]
+
+
+async def test_what_another_must_not_eat_or_take_stands_behind_ones_own(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await say(
+        alice, "My daughter Mia is allergic to gluten.", "My sister is not allergic to nuts.",
+        "My brother lives in Leeds.", "I'm allergic to peanuts.", "I can't eat fish.",
+    )  # fmt: skip
+    await store.derive()
+    expected = ["The user is allergic to peanuts.", "The user can't eat fish."]
+    expected.append("The user's daughter Mia is allergic to gluten.")
+    for budget in range(60, 400, 20):
+        context = await alice.conversation("now").context("What shall we cook?", budget=budget)
+        assert context.tokens <= budget
+        standing = [one.preview for one in context.receipt.included if one.standing]
+        assert standing == expected[: len(standing)], budget
+    assert standing == expected
+    assert [line.text for line in (await alice.profile(400)).lines if line.section == "holds"] == expected

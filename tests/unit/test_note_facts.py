@@ -230,6 +230,39 @@ def test_a_fact_has_the_words_that_matter(text: str, words: list[str]) -> None:
     assert not [fact for fact in facts(text) if fact.slot and fact.slot.value in ("someone", "someone new")]
 
 
+def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
+    restrictions = (
+        "My daughter Mia is allergic to gluten.", "My son can't eat nuts.", "My husband is coeliac.",
+        "My daughter has a severe nut allergy.", "Our son must not eat chocolate.", "My mother can't take ibuprofen.",
+        "My wife is lactose intolerant.", "Mein Sohn ist allergisch gegen Nüsse.", "Mein Sohn darf keine Nüsse essen.",
+    )  # fmt: skip
+    others = (
+        "My sister is not allergic to nuts.", "My sister isn't allergic to nuts.", "My wife Jane is no longer vegan.",
+        "My daughter can have gluten again.", "My daughter hates broccoli.", "My sister can't have children.",
+        "My father can't take the stairs any more.", "My daughter used to be allergic to milk.",
+        "My daughter no longer has a nut allergy.", "My daughter has outgrown her nut allergy.",
+        "My sister can't take criticism.", "My wife can't take time off in July.", "My brother has to avoid the M25.",
+        "Meine Tochter darf nicht ins Kino.", "My son eats everything.", "My husband works at an allergy clinic.",
+        "Priya is Jain, I'm just the cook.",
+    )  # fmt: skip
+    assert {text: facts(text)[0].type for text in restrictions} == dict.fromkeys(restrictions, "constraint")
+    assert "constraint" not in {fact.type for text in others for fact in facts(text)}
+
+
+LIMITED = "My son Tom can't eat nuts."
+
+
+@pytest.mark.parametrize(("asked", "type"), [("", "constraint"), ("Hi!", "event")])
+def test_what_others_must_not_eat_is_quoted_alone_and_among_friends_must_be_sure(asked: str, type: str) -> None:
+    text = f"We are off to Hull.\n{LIMITED}\nAny ideas?"
+    start = text.index(LIMITED)
+    stop, son = start + len(LIMITED), Stretch(start + 3, start + 10)
+    note = Note(start, stop, 3.0, 3.0, "relation", "diet", (), son, of_speaker=False, ends=False)
+    before = [Utterance(asked, "user", "Bob", SAID)] if asked else []
+    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.8)], before)
+    assert (fact.type, fact.text) == (type, f'Alice: "{LIMITED}"')
+
+
 MOVED = "My mother moved into the care home in Hull last week."
 
 

@@ -18,7 +18,7 @@ from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import ProfileSource
-from memstore.derive.facts.entities import owner_of
+from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
@@ -175,7 +175,7 @@ def _standing(known: Sequence[StandingFact]) -> list[Hit]:
 
 def _is_others(one: StandingFact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return root_of(one.attribute) != ALLERGY and owner_of(one.subject) != one.subject.casefold()
+    return root_of(one.attribute) != ALLERGY and is_somebodys(one.subject)
 
 
 def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:

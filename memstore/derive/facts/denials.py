@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from memstore.derive.chunking import sentences
+from memstore.derive.facts.entities import is_somebodys, may_tell_of
 from memstore.derive.facts.grounding import (
     CLAUSE,
     FIRST_KEYS,
@@ -130,10 +131,12 @@ def _has_word(word: str, text: str) -> bool:
 
 
 def denies(known: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
-    """Whether sentences deny what a known fact protects from, or say what is so of it now.
+    """Whether sentences deny what a known fact protects from, or say what is so of it now, of the same person.
 
     Words of two languages cannot be compared: there it is enough that a sentence denies what the new fact says.
     """
+    if known.subject != new.subject and (is_somebodys(new.subject) or not may_tell_of(known.subject, new.text)):
+        return False
     code = language_of(known.text)
     root, _, key = (known.attribute or "").partition("/")
     is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)

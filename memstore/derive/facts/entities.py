@@ -130,12 +130,24 @@ def owner_of(subject: str) -> str:
     return subject.partition("'s ")[0].casefold()
 
 
+def is_somebodys(subject: str) -> bool:
+    """Whether a subject is somebody or something of another: "Alice's cat"."""
+    return owner_of(subject) != subject.casefold()
+
+
 def may_mean(known: str, subject: str, text: str) -> bool:
     """Whether a statement about a subject may be about a known one: of one owner, or named in it."""
     names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
     return owner_of(known) == owner_of(subject) or any(
         re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
     )
+
+
+def may_tell_of(subject: str, text: str) -> bool:
+    """Whether a text may tell of a subject: of a relative by their name, or by what they are where they have none."""
+    _, of_relative, who = subject.rpartition("'s ")
+    words = set(_LETTERS.findall(who.casefold()))
+    return not of_relative or not (words - NO_NAMES or words).isdisjoint(_LETTERS.findall(text.casefold()))
 
 
 def is_thing(subject: str) -> bool:

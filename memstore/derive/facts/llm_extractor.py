@@ -39,6 +39,7 @@ from memstore.derive.facts.entities import (
     find_user_name,
     is_own_name,
     is_relative,
+    is_somebodys,
     is_thing,
     may_mean,
     name_user,
@@ -48,7 +49,9 @@ from memstore.derive.facts.entities import (
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
+    CONSTRAINT,
     is_denied,
+    is_dietary_restriction,
     is_protection,
     names_time,
     protects,
@@ -240,6 +243,8 @@ class Inquiry:
             subject = name_user(tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
+            if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
+                fact = fact.model_copy(update={"type": CONSTRAINT})
             name = (value or "") if attribute in NAMED else ""
             replaced = " ".join(
                 one.fact.text for one in named if one and not protects(one.fact.type, one.fact.attribute)

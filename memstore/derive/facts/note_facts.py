@@ -16,7 +16,7 @@ from dataclasses import replace
 from memstore.derive.chunking import Spans, sentences
 from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
-from memstore.derive.facts.normalization import DIETS, is_denied
+from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
 from memstore.derive.facts.quotations import (
     MOST_JOINED,
     count_words,
@@ -125,7 +125,8 @@ def extract(
         unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
         if unquoted < OWN * count_words(utterance.text, note.start, note.stop):
             continue  # somebody else's words
-        if to_friend and note.confidence < SURE_OF_FRIENDS.get(note.type, 0.0):
+        type = CONSTRAINT if _restricts_another(note, utterance.text) else note.type
+        if to_friend and note.confidence < SURE_OF_FRIENDS.get(type, 0.0):
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
@@ -151,7 +152,8 @@ def extract(
     apart = [*told, *(Stretch(one.start, one.stop) for one in typed), *blocks]
     for note in thoughts:
         protections = _protections(note, utterance, code) if note.type == "constraint" else []
-        shown = Stretch(note.start, note.stop) if to_friend else with_neighbours(note, utterance, asserted, apart)
+        is_enough = to_friend or _restricts_another(note, utterance.text)
+        shown = Stretch(note.start, note.stop) if is_enough else with_neighbours(note, utterance, asserted, apart)
         answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for one in typed:
@@ -221,6 +223,8 @@ def _draft_note(
     words = utterance.text[note.start : note.stop]
     if type in ALWAYS_TOLD and not is_named and (is_known or not _always_holds(note, words)):
         type = STATEMENT
+    if _restricts_another(note, utterance.text):
+        type = CONSTRAINT
     ends = None
     if type == "plan":
         ends = end_of_plan(words, utterance.occurred_at)
@@ -229,6 +233,12 @@ def _draft_note(
     attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
     return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
+
+
+def _restricts_another(note: Note, text: str) -> bool:
+    """Whether a note says what somebody whom it names is allergic to, or must not eat."""
+    is_about_another = note.type == "relation" and note.subject is not None
+    return is_about_another and is_dietary_restriction(note.attribute, text[note.start : note.stop])
 
 
 def _named(utterance: Utterance, code: str) -> str:

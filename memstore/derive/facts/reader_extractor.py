@@ -36,7 +36,7 @@ from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
 READ_WHOLE = ("saved memory", "about the user", "instructions")  # imported memories
-RECIPE = "reader/8"
+RECIPE = "reader/9"
 MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 
