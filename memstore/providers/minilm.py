@@ -1,8 +1,8 @@
 """The default embedder: all-MiniLM-L6-v2 by ONNX Runtime, without torch and without a network.
 
 `minilm.onnx` is the graph alone (`tools/minilm_graph.py` makes it); it names places in `model.safetensors`, which ONNX
-Runtime maps into memory. The published word embeddings are kept in half precision (`tools/fetch_model.py`): the
-vectors are those of sentence-transformers, to the fourth digit.
+Runtime maps into memory. Its word embeddings are kept in half precision (`tools/fetch_model.py`): no value of a vector
+is further than 0.00004 from that of the published model.
 """
 
 from __future__ import annotations

@@ -1,13 +1,16 @@
 """The default embedder: the vectors of sentence-transformers, from a graph that is made anew, in threads and forks."""
 
+import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -72,6 +75,36 @@ def test_the_graph_is_what_the_script_makes() -> None:
     check = [sys.executable, ROOT / "tools" / "minilm_graph.py", "--check"]
     ran = subprocess.run(check, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_word_embeddings_are_kept_in_half_precision_and_all_else_as_published(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("", ".builders", ".builders.hooks", ".builders.hooks.plugin", ".builders.hooks.plugin.interface"):
+        monkeypatch.setitem(sys.modules, f"hatchling{name}", module := ModuleType(f"hatchling{name}"))
+    monkeypatch.setattr(module, "BuildHookInterface", object, raising=False)
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import fetch_model
+
+    words = np.linspace(-1, 1, 2 * fetch_model.COLUMNS, dtype=np.float32).reshape(2, -1)
+    more = np.arange(6, dtype=np.float32)
+    header = {
+        "__metadata__": {"format": "pt"},
+        "more": {"dtype": "F32", "shape": [6], "data_offsets": [words.nbytes, words.nbytes + more.nbytes]},
+        fetch_model.HALF_PRECISION: {"dtype": "F32", "shape": [2, 384], "data_offsets": [0, words.nbytes]},
+    }
+    text = json.dumps(header).encode()
+    made = fetch_model.to_half_precision(struct.pack("<Q", len(text)) + text + words.tobytes() + more.tobytes())
+    (size,) = struct.unpack_from("<Q", made)
+    kept, data = json.loads(made[8 : 8 + size]), made[8 + size :]
+    assert size % 8 == 0
+    assert [kept["__metadata__"], kept["more"]["dtype"]] == [{"format": "pt"}, "F32"]
+    start, stop = kept["more"]["data_offsets"]
+    assert np.array_equal(np.frombuffer(data[start:stop], np.float32), more)
+    start, stop = kept[fetch_model.HALF_PRECISION]["data_offsets"]
+    halves = np.frombuffer(data[start:stop], np.float16).reshape(2, -1)
+    assert kept[fetch_model.HALF_PRECISION]["dtype"] == "F16"
+    assert np.array_equal(halves, words.astype(np.float16))
 
 
 def test_what_is_beyond_the_window_is_not_seen(embedder: MiniLM) -> None:
