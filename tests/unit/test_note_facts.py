@@ -234,7 +234,10 @@ def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
     restrictions = (
         "My daughter Mia is allergic to gluten.", "My son can't eat nuts.", "My husband is coeliac.",
         "My daughter has a severe nut allergy.", "Our son must not eat chocolate.", "My mother can't take ibuprofen.",
-        "My wife is lactose intolerant.", "Mein Sohn ist allergisch gegen Nüsse.", "Mein Sohn darf keine Nüsse essen.",
+        "My wife is lactose intolerant.", "My son is allergic to nuts, not to eggs.",
+        "My brother is allergic to penicillin, never give him amoxicillin.",
+        "My flatmate Magnus has a nut allergy so I cook without them.",
+        "Mein Sohn ist allergisch gegen Nüsse.", "Mein Sohn darf keine Nüsse essen.",
     )  # fmt: skip
     others = (
         "My sister is not allergic to nuts.", "My sister isn't allergic to nuts.", "My wife Jane is no longer vegan.",
@@ -242,11 +245,25 @@ def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
         "My father can't take the stairs any more.", "My daughter used to be allergic to milk.",
         "My daughter no longer has a nut allergy.", "My daughter has outgrown her nut allergy.",
         "My sister can't take criticism.", "My wife can't take time off in July.", "My brother has to avoid the M25.",
-        "Meine Tochter darf nicht ins Kino.", "My son eats everything.", "My husband works at an allergy clinic.",
+        "Meine Tochter darf nicht ins Kino.", "My son eats everything.", "My daughter might be allergic to cats.",
+        "My wife got an allergy book.", "My husband works at an allergy clinic.",
         "Priya is Jain, I'm just the cook.",
     )  # fmt: skip
     assert {text: facts(text)[0].type for text in restrictions} == dict.fromkeys(restrictions, "constraint")
     assert "constraint" not in {fact.type for text in others for fact in facts(text)}
+
+
+def test_a_medicine_is_not_denied_by_who_did_without_it_for_some_days() -> None:
+    paused = (
+        "had no warfarin for five days because of the operation", "Nehme seit drei Tagen kein Warfarin wegen der OP.",
+        "no warfarin today because of the dentist", "I'm not taking warfarin this week.",
+    )  # fmt: skip
+    ended = (
+        "I no longer take warfarin.", "Ich nehme kein Warfarin mehr.", "Seit heute nehme ich kein Warfarin mehr.",
+        "I don't take warfarin any more since last week.",
+    )  # fmt: skip
+    assert not [fact for text in paused for fact in facts(text) if fact.slot]
+    assert [fact.slot and fact.slot.value for text in ended for fact in facts(text)] == ["no"] * len(ended)
 
 
 LIMITED = "My son Tom can't eat nuts."

@@ -150,7 +150,8 @@ def is_protection(fact: FactColumns) -> bool:
 
 _ALLERGIC = re.compile(
     r"\b(?:allerg(?:ic|isch)|allergique|alérgic\w*|co?eliac|zöliakie|\w*intolerant)\b"
-    r"|\b(?:has|have|hat|got) (?:\w+ ){0,4}?\w*(?:allerg(?:y|ies|ie)|intolerance|intoleranz)\b",
+    r"|\b(?:has|have|hat|got) (?:[\w'’]+ ){0,4}?\w*(?:allerg(?:y|ies|ie)|intolerance|intoleranz)\b"
+    r"(?! (?:book|clinic|season|shots?|tests?|ward)\b)",
     re.IGNORECASE,
 )
 _MUST_NOT_EAT = re.compile(
@@ -159,20 +160,22 @@ _MUST_NOT_EAT = re.compile(
     r"|\b(?:darf|dürfen) (?:\w+ ){0,3}?(?:keine?[nr]?|nicht)\b (?:\w+ ){0,4}?(essen|trinken|nehmen)\b",
     re.IGNORECASE,
 )
-_NOT_NOW = re.compile(  # an allergy that is over, was never there, or is asked for
-    r"\b(?:again|used to|was|were|outgr[eo]wn?|free of|negative|früher|hatte|war|wieder)\b|\?", re.IGNORECASE
+_NOT_NOW = re.compile(  # an allergy that is over, was never there, or is not sure
+    r"\b(?:again|used to|(?:was|were)(?! diagnosed)|outgr[eo]wn?|free of|negative|might|maybe|früher|hatte|war|wieder"
+    r"|vielleicht)\b",
+    re.IGNORECASE,
 )
 _EATS = ("eat", "drink", "essen", "trinken")
 
 
 def is_dietary_restriction(attribute: str | None, text: str) -> bool:
     """Whether words say that somebody is allergic, or must not eat, drink or take something."""
-    if _NOT_NOW.search(text):
-        return False
-    if _ALLERGIC.search(text) and not is_denied(text):
-        return True
-    ban = _MUST_NOT_EAT.search(text)  # who "can't take" something may speak of criticism
-    return ban is not None and ((ban[1] or ban[2]).casefold() in _EATS or root_of(attribute) in (*_GUARDS, "medicine"))
+    allergic, ban = _ALLERGIC.search(text), _MUST_NOT_EAT.search(text)
+    if allergic and not is_denied(begins := text[: allergic.end()]) and not _NOT_NOW.search(begins):
+        return "?" not in text
+    if not ban or "?" in text or _NOT_NOW.search(text[: ban.end()]):
+        return False  # who "can't take" something may speak of criticism
+    return (ban[1] or ban[2]).casefold() in _EATS or root_of(attribute) in (*_GUARDS, "medicine")
 
 
 def takes_away_protection(attribute: str | None, value: str | None) -> bool:

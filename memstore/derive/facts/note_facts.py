@@ -74,6 +74,13 @@ _ALLERGIC = {
 }
 _ALLERGIC[UNKNOWN] = _ALLERGIC["en"]
 _THE_USER = {"de": "Der Nutzer"}  # in the language of a fact
+_FOR_SOME_TIME = re.compile(
+    r"\b(?:for|since|seit|in) (?:\w+ ){0,2}?(?:hours?|days?|weeks?|months?|stunden|tagen?|wochen?|monat\w*)\b"
+    r"|\b(?:hours?|days?|weeks?|stunden|tage|wochen) (?:lang|now|without|ohne)\b"
+    r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
+    re.IGNORECASE,
+)
+_FOR_GOOD = re.compile(r"\b(?:any ?more|no longer|for good|mehr|abgesetzt|stopped)\b", re.IGNORECASE)
 _NO_NAME = re.compile(
     r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
     r"|(?:tablet|pill|capsule|dose|medication|medicine|med|drug|medikament|milligram|tablette|kapsel)\w*",
@@ -275,12 +282,14 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     """Return what protects the speaker, by each value of a note, and that something does not.
 
     Only an allergy has a text; the others keep the note's words. Where the reader and the words differ in
-    whether it holds, there is nothing.
+    whether it holds, or it does not for some days only, there is nothing.
     """
     words = utterance.text[note.start : note.stop]
     of_speaker = note.of_speaker or (note.subject and _ALLERGY.search(utterance.text, *note.subject))
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
+        return []
+    if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
     allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
     if is_allergy and not allergy:
