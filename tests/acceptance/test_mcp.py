@@ -26,6 +26,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.server.http.app import load_mcp
 from memstore.server.mcp.server import MemoryServer
+from memstore.store.embedded import server
 from memstore.store.embedded.postmaster import find_processes
 from tests.command_line import EMBEDDER, SCRIPT, environment, script
 from tests.rest import asking, bearer, serving
@@ -486,6 +487,7 @@ def spoken_to(folder: Path) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
+        server.stop(folder)  # that a killed process leaves
 
 
 def request(id: int, method: str, **params: Any) -> str:
