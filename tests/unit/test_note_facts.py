@@ -253,6 +253,12 @@ def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
     assert "constraint" not in {fact.type for text in others for fact in facts(text)}
 
 
+def test_who_reacts_badly_to_a_medicine_does_not_take_it() -> None:
+    for text in ("I react badly to ibuprofen.", "Ich reagiere schlecht auf Ibuprofen.", "Ich vertrage kein Ibuprofen."):
+        assert [(fact.type, fact.slot) for fact in facts(text)] == [("constraint", None)], text
+    assert [fact.slot and fact.slot.value for fact in facts("I take ibuprofen every day.")] == ["yes"]
+
+
 def test_a_medicine_is_not_denied_by_who_did_without_it_for_some_days() -> None:
     paused = (
         "had no warfarin for five days because of the operation", "Nehme seit drei Tagen kein Warfarin wegen der OP.",

@@ -80,6 +80,7 @@ _FOR_SOME_TIME = re.compile(
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
+_REACTION = re.compile(r"\b(?:react\w*|badly|intoleran\w*|tolerate|reagier\w*|vertrag\w*|verträg\w*)\b", re.IGNORECASE)
 _FOR_GOOD = re.compile(r"\b(?:any ?more|no longer|for good|mehr|abgesetzt|stopped)\b", re.IGNORECASE)
 _NO_NAME = re.compile(
     r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
@@ -230,7 +231,7 @@ def _draft_note(
     words = utterance.text[note.start : note.stop]
     if type in ALWAYS_TOLD and not is_named and (is_known or not _always_holds(note, words)):
         type = STATEMENT
-    if _restricts_another(note, utterance.text):
+    if subject != utterance.subject and _restricts_another(note, utterance.text):
         type = CONSTRAINT
     ends = None
     if type == "plan":
@@ -282,7 +283,7 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     """Return what protects the speaker, by each value of a note, and that something does not.
 
     Only an allergy has a text; the others keep the note's words. Where the reader and the words differ in
-    whether it holds, or it does not for some days only, there is nothing.
+    whether it holds, or it does not for some days only, or a medicine does harm, there is nothing.
     """
     words = utterance.text[note.start : note.stop]
     of_speaker = note.of_speaker or (note.subject and _ALLERGY.search(utterance.text, *note.subject))
@@ -291,6 +292,8 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
         return []
     if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
+    if note.attribute == "medicine" and _REACTION.search(words):
+        return []  # who reacts badly to a medicine does not take it
     allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
     if is_allergy and not allergy:
         return []  # who keeps bees is not allergic to them
