@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -90,7 +91,8 @@ def hook(
     if serve:
         from memstore.server.hook import serve as run
 
-        asyncio.run(run(user, common.database, budget=budget, exclude=exclude or ()))
+        with suppress(asyncio.CancelledError):  # by a signal
+            asyncio.run(run(user, common.database, budget=budget, exclude=exclude or ()))
     else:
         from memstore.hook import main
 

@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -233,7 +234,12 @@ def _session_file(event: dict[str, Any]) -> tuple[Path, str]:
 
 
 async def serve(user: str, database: str | None, *, budget: int, exclude: Sequence[Path]) -> None:
-    """Answer the hooks of a user, unless another process does already."""
+    """Answer the hooks of a user, unless another process does already. SIGTERM and SIGHUP cancel it."""
+    task = asyncio.current_task()
+    assert task is not None
+    for name in ("SIGTERM", "SIGHUP"):  # not by an exception: within a statement another would take its place
+        with suppress(AttributeError, NotImplementedError):  # Windows has neither all of them nor handlers
+            asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
         if lock.take(EXCLUSIVE):
             url = load({}).database_url if database is None else database
