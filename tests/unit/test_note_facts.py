@@ -253,6 +253,16 @@ def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
     assert "constraint" not in {fact.type for text in others for fact in facts(text)}
 
 
+def test_an_allergy_is_denied_by_sure_words_alone() -> None:
+    unsure = (
+        "Maybe I'm not allergic to penicillin.", "It's not true that I'm not allergic to penicillin.",
+        "I'm not allergic to penicillin, said my brother.", "I'm not allergic to cats for a while after my injection.",
+    )  # fmt: skip
+    assert not [fact for text in unsure for fact in facts(text) if fact.slot]
+    sure = ("Turns out I'm not allergic to penicillin.", "I'm no longer allergic to penicillin.")
+    assert [fact.slot and fact.slot.value for text in sure for fact in facts(text)] == ["no", "no"]
+
+
 def test_who_reacts_badly_to_a_medicine_does_not_take_it() -> None:
     for text in ("I react badly to ibuprofen.", "Ich reagiere schlecht auf Ibuprofen.", "Ich vertrage kein Ibuprofen."):
         assert [(fact.type, fact.slot) for fact in facts(text)] == [("constraint", None)], text

@@ -80,6 +80,11 @@ _FOR_SOME_TIME = re.compile(
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
+_UNSURE = re.compile(  # a denial that nobody should rely on
+    r"\b(?:maybe|perhaps|might|probably|not true|ever think|told the|so that|pretend\w*|for a while|said my|vielleicht"
+    r"|angeblich)\b",
+    re.IGNORECASE,
+)
 _REACTION = re.compile(r"\b(?:react\w*|badly|intoleran\w*|tolerate|reagier\w*|vertrag\w*|verträg\w*)\b", re.IGNORECASE)
 _FOR_GOOD = re.compile(r"\b(?:any ?more|no longer|for good|mehr|abgesetzt|stopped)\b", re.IGNORECASE)
 _NO_NAME = re.compile(
@@ -283,12 +288,14 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     """Return what protects the speaker, by each value of a note, and that something does not.
 
     Only an allergy has a text; the others keep the note's words. Where the reader and the words differ in
-    whether it holds, or it does not for some days only, or a medicine does harm, there is nothing.
+    whether it holds, or a denial is unsure or for some days only, or a medicine does harm, there is nothing.
     """
     words = utterance.text[note.start : note.stop]
     of_speaker = note.of_speaker or (note.subject and _ALLERGY.search(utterance.text, *note.subject))
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
+        return []
+    if not note.holds and _UNSURE.search(utterance.text, *sentences_of(note, sentences(utterance.text))):
         return []
     if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
