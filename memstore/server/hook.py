@@ -237,9 +237,8 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     """Answer the hooks of a user, unless another process does already. SIGTERM and SIGHUP cancel it."""
     task = asyncio.current_task()
     assert task is not None
-    for name in ("SIGTERM", "SIGHUP"):  # not by an exception: within a statement another would take its place
-        with suppress(AttributeError, NotImplementedError):  # Windows has neither all of them nor handlers
-            asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # not by an exception: within a statement another would replace it
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
         if lock.take(EXCLUSIVE):
             url = load({}).database_url if database is None else database

@@ -170,11 +170,14 @@ _EATS = ("eat", "drink", "essen", "trinken")
 
 def is_dietary_restriction(attribute: str | None, text: str) -> bool:
     """Whether words say that somebody is allergic, or must not eat, drink or take something."""
+    if "?" in text:
+        return False
     allergic, ban = _ALLERGIC.search(text), _MUST_NOT_EAT.search(text)
     if allergic and not is_denied(begins := text[: allergic.end()]) and not _NOT_NOW.search(begins):
-        return "?" not in text
-    if not ban or "?" in text or _NOT_NOW.search(text[: ban.end()]):
-        return False  # who "can't take" something may speak of criticism
+        return True
+    if ban is None or _NOT_NOW.search(text[: ban.end()]):
+        return False
+    # Who "can't take" something may speak of criticism.
     return (ban[1] or ban[2]).casefold() in _EATS or root_of(attribute) in (*_GUARDS, "medicine")
 
 

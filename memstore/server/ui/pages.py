@@ -191,7 +191,7 @@ async def show_fact(ui: UIRequest) -> Response:
     return ui.page(
         "fact.html",
         fact=fact,
-        waits=fact.state == QUARANTINED,
+        is_quarantined=fact.state == QUARANTINED,
         is_retractable=fact.state in (*STORED_ACTIVE, QUARANTINED),
         said=await _sources(user, fact),
         sources=len(fact.sources),
