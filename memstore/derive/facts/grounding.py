@@ -40,7 +40,8 @@ _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
-    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
+    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben"
+    r"|sold\b|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)",
     re.IGNORECASE,
 )
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
@@ -61,10 +62,13 @@ _DATE = re.compile(
 _NUMBER_WORDS = {
     word.casefold(): str(number)
     for words, start, step in (
-        ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", 1, 1),
-        ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn", 1, 1),
-        ("un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize", 1, 1),
-        ("uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis", 1, 1),
+        ("zero one two three four five six seven eight nine ten eleven twelve", 0, 1),
+        ("thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 13, 1),
+        ("null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", 0, 1),
+        ("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 13, 1),
+        ("zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize", 0, 1),
+        ("cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince", 0, 1),
+        ("dieciséis diecisiete dieciocho diecinueve", 16, 1),
         ("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10),
         ("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert", 20, 10),
         ("vingt trente quarante cinquante soixante", 20, 10),
@@ -78,6 +82,13 @@ _NUMBER_WORDS = {
 _UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
 _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
+
+
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
+_HOUR = re.compile(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", re.IGNORECASE)
+_AT = re.compile(r"\b(?:at|by|till?|until|from|um|ab|bis|von|à|a las)\s+\Z", re.IGNORECASE)
+_TIME = re.compile(r"([01]?\d|2[0-4])[:.]([0-5]\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +161,8 @@ def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool
 def numbers(text: str) -> set[str]:
     """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
-    found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
+    found = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
+    found.update(*map(_readings, _NUMBER.finditer(text)))
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
     for value, following in pairwise(values):  # twenty-five, two hundred
         if 0 < following < 10 and value in range(20, 101, 10):
@@ -163,6 +175,28 @@ def numbers(text: str) -> set[str]:
     return found | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
 
 
+def _readings(written: re.Match[str]) -> set[str]:
+    """Return what a written number may be: 1,400 is 1400 or 1.4, and "at 5.30" half past five."""
+    number = written[0]
+    if number.isdigit():
+        return {number.lstrip("0") or "0"}
+    decimals = [number] if re.fullmatch(r"\d+[.,]\d+", number) else []
+    if _THOUSANDS.fullmatch(number):
+        decimals.append(re.sub(r"[.,](?=\d{3})", "", number))
+    decimals = [f"{each.replace(',', '.')}." if each.isdigit() else each.replace(",", ".") for each in decimals]
+    readings = {each.rstrip("0").rstrip(".").lstrip("0") or "0" for each in decimals}
+    if time := _time_of(written):
+        readings.add(f"{int(time[1]) % 12}:{time[2]}")
+    return readings or {number}
+
+
+def _time_of(written: re.Match[str]) -> re.Match[str] | None:
+    """Return the hour and the minutes of a number that may be a time: 5:30, "at 5.30" or "5.30 pm"."""
+    said, start, stop = written.string, *written.span()
+    is_told = ":" in written[0] or _HOUR.match(said, stop) or _AT.search(said[max(0, start - 8) : start])
+    return _TIME.fullmatch(written[0]) if is_told else None
+
+
 def is_negative(text: str) -> bool:
     """Whether a text denies something, or says that something has ended."""
     return is_denied(text) or _ENDING.search(text) is not None
@@ -170,14 +204,12 @@ def is_negative(text: str) -> bool:
 
 def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     """Return a number that nobody has said; hours may be counted to 12 or to 24."""
-    for found in re.finditer(r"\d+(?:[.,:]\d+)*", text):
-        number, rest = found[0], text[found.end() : found.end() + 5]
-        key = MARKS.sub("", number).lstrip("0") or "0"
-        time = re.fullmatch(r"(\d{1,2})[:.](\d\d)", number)
-        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key[:3]), "")
-        is_hour = hours <= 24 and (time or re.match(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", rest, re.IGNORECASE))
-        same_hour = is_hour and any(str(hour) in said for hour in (hours, hours - 12, hours + 12))
-        if key not in said and not (same_hour and (not minutes or minutes in said)):
+    for found in _NUMBER.finditer(text):
+        number, readings, time = found[0], _readings(found), _time_of(found)
+        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(number) if number.isdigit() else 25, "")
+        if hours < 25 and (minutes in said if minutes else time or _HOUR.match(text, found.end())):
+            readings |= {str(hours - 12), str(hours), str(hours + 12), f"{hours % 12}:{minutes or '00'}"}
+        if readings.isdisjoint(said):
             return number
     return None
 
