@@ -10,10 +10,12 @@ from memstore.derive.facts.quotes import Span
 from memstore.derive.llm import Passage
 
 
-def doubt_about(text: str, said: str) -> str:
-    passage = Passage(UUID(int=1), "Ada", "user", datetime(2026, 3, 2, tzinfo=UTC), said)
-    spans = [Span(passage, 0, len(said))]
-    found = find_doubt(text, "Ada", spans, [passage], "", ("user",), has_slot=False)
+def doubt_about(text: str, said: str, before: str = "", *, is_planned: bool = False) -> str:
+    day = datetime(2026, 3, 2, tzinfo=UTC)
+    shown = [Passage(UUID(int=1), "the assistant", "assistant", day, before)] if before else []
+    shown.append(Passage(UUID(int=2), "Ada", "user", day, said))
+    spans = [Span(shown[-1], 0, len(said))]
+    found = find_doubt(text, "Ada", spans, shown, "", ("user",), has_slot=False, is_planned=is_planned)
     return found.why if found else ""
 
 
@@ -68,3 +70,27 @@ def test_a_number_may_be_written_otherwise(text: str, said: str) -> None:
 def test_what_is_sold_or_given_back_is_had_no_longer(text: str, said: str, ended: tuple[str, str]) -> None:
     doubts = [doubt_about(text, said.format(verb)) for verb in ended]
     assert doubts == ["it denies what nobody has denied", ""]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I started my own shop not so long ago",
+        "it's a bond I haven't felt since my time at my own shop",
+        "I really should start my own shop, shouldn't I",
+    ],
+)
+def test_an_idle_not_denies_nothing(said: str) -> None:
+    assert doubt_about("Ada has her own shop.", said) == ""
+    assert doubt_about("Ada has her own shop.", "I don't have my own shop") == "its quote denies what it says"
+
+
+@pytest.mark.parametrize(
+    "said", ["I'll definitely add it to my list", "I'm gonna give it a shot", "count me in", "I'm totally in!", "die mach ich"]
+)
+def test_a_plan_may_be_what_was_proposed_just_before(said: str) -> None:
+    text, before = "Ada wants to try the crow pose.", "You could try the crow pose."
+    assert doubt_about(text, said, before, is_planned=True) == ""
+    assert doubt_about(text, said, before) == "it shares no word with its quote"
+    assert doubt_about(text, said, "You could paint a fence.", is_planned=True) == "it shares no word with its quote"
+    assert doubt_about(text, "I won't do it", before, is_planned=True) == "it shares no word with its quote"

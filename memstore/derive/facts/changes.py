@@ -17,7 +17,7 @@ from itertools import compress
 from memstore._compat import to_thread
 from memstore.derive.facts.drafts import ExtractedFact, Successor
 from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
-from memstore.derive.facts.normalization import is_protection
+from memstore.derive.facts.normalization import PLAN, PLANNED, is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.reconcile import end_of
 from memstore.derive.facts.slots import SINGLE, slot_of_fact
@@ -30,7 +30,7 @@ from memstore.text import word_set
 
 SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
 A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
-EVENT, PLAN = "event", "plan"  # the types of what happened, which nothing ends, and of what is yet to be
+EVENT = "event"  # the type of what happened, which nothing ends
 OUTDATED = 0.85  # probability from which a statement makes another outdated
 OUTDATED_AFAR = 0.93  # and where the two are less near than those about one thing
 OUTDATED_NAMED = 0.93  # and where one is about somebody whom the other only names at its beginning
@@ -67,7 +67,6 @@ _UNCHANGED = re.compile(  # a change that has not happened
     r"|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b(?!.*\b(?:sondern|mehr)\b)",
     re.IGNORECASE,
 )
-PLANNED = (PLAN, "task", "goal", "decision")  # types of what is yet to be, which a denial ends
 _CALLED = re.compile(r"\b(?:called|named|namens|heißt) (\w+)", re.IGNORECASE)  # "a cat called Biscuit"
 _NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"

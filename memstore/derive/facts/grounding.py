@@ -31,7 +31,8 @@ _PRONOUNS = _THIRD | word_set(
 )
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
-    r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
+    r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo"
+    r"|not (?:so |too |that |very )?long ago|haven['’]t \w+ since|\w+n['’]t (?:i|you|we|they|he|she|it)(?=\W*\Z))\b",
     re.IGNORECASE,
 )
 CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
@@ -111,12 +112,14 @@ def find_doubt(
     name: str = "",
     replaced: str = "",
     guards: bool = False,
+    is_planned: bool = False,
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
     `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `name` a
     value that is a name, `replaced` the text of known facts that the fact ends. One that `guards` somebody does not
-    wait for a name that is only written out, "Penicillin" for "PCN".
+    wait for a name that is only written out, "Penicillin" for "PCN". One that `is_planned` may have been proposed by
+    the message before: "I'll add it to my list."
     """
     first = next(tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -133,6 +136,7 @@ def find_doubt(
         return Doubt(f"nobody has said the name {strange}")
     own = [span for span in spans if span.passage.role in trusted]
     answered = any(find_answered(span.passage, text, subject, shown) for span in own)
+    answered = answered or (is_planned and any(_takes_up(span, text, subject, shown) for span in own))
     if not answered and not _may_say(" ".join(span.text for span in own), text, subject):
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
@@ -232,8 +236,21 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
+def _takes_up(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
+    """Whether a quote agrees to do what the message before it proposes, and a sentence is about."""
+    place = next((place for place, each in enumerate(shown) if each is span.passage), 0)
+    is_agreed = place and _TAKES_UP.search(span.text) and not is_negative(span.text)
+    return bool(is_agreed) and shares_word(text, shown[place - 1].text, subject)
+
+
 LONG_WORD, COGNATE = 6, 0.8  # letters of a word, and its likeness to its translation
 LONGEST_QUESTION = 500  # characters
+_TAKES_UP = re.compile(
+    r"\bi['’]?m (?:\w+ )?in\b|\b(?:count|sign) me (?:in|up)\b|\b(?:to|on) (?:my|the) list\b|\bauf (?:meine|die) liste\b"
+    r"|\b(?:i['’]?ll|i will|i['’]?m (?:\w+ )?(?:gonna|going to)|let['’]?s|we['’]?ll)\b.{0,30}\b(?:it|that|them|this|there)\b"
+    r"|\b(?:mach|probier|versuch|schau|les|nehm)e? ich\b|\b(?:das|den|die|es) (?:mach|probier|schau)e? ich\b",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")  # the last words of a message
 _YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres"
     r"\W*(?:yes|yeah|yep|yup|exactly|(?:that['’]?s |that is )?(?:right|true|correct)|ja|jep|genau|richtig"

@@ -50,6 +50,7 @@ from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated,
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
     CONSTRAINT,
+    PLANNED,
     is_denied,
     is_dietary_restriction,
     is_protection,
@@ -252,7 +253,8 @@ class Inquiry:
             has_slot = bool(fact.attribute or fact.ends)
             compared = fact.text, subject, spans, talk, background, self.trusted
             guards = protects(fact.type, attribute)
-            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced, guards=guards)
+            hints = {"name": name, "replaced": replaced, "guards": guards, "is_planned": fact.type in PLANNED}
+            doubt = find_doubt(*compared, has_slot=has_slot, **hints)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:

@@ -121,6 +121,8 @@ def plain(word: str) -> str:
 # -- what protects
 
 CONSTRAINT = "constraint"
+PLAN = "plan"
+PLANNED = (PLAN, "task", "goal", "decision")  # types of what is yet to be, which a denial ends
 DIETS = re.compile(
     r"\b(?:vegan|vegetari|veggie|pes[ck][ae]tari|flexitari|halal|kosher|koscher|keto|végan|végétari)", re.IGNORECASE
 )
