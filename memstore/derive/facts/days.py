@@ -50,8 +50,8 @@ def end_of_plan(words: str, said_at: datetime) -> datetime | None:
     """Return when the one day is over that a plan names; None where it names none for certain."""
     named = [] if _UNSURE.search(words) else list(_DAY.finditer(words))
     said = said_at.astimezone(UTC).date()
-    days = {_day(found, said) for found in named if not found["weekday"]}
-    weekdays = {WEEKDAYS[found["weekday"].casefold()] for found in named if found["weekday"]}
+    days = {_day(match, said) for match in named if not match["weekday"]}
+    weekdays = {WEEKDAYS[match["weekday"].casefold()] for match in named if match["weekday"]}
     if not days and len(weekdays) == 1:
         ahead = (weekdays.pop() - said.weekday()) % 7
         days = {said + timedelta(days=ahead) if ahead else None}
@@ -61,18 +61,18 @@ def end_of_plan(words: str, said_at: datetime) -> datetime | None:
     return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
-def _day(found: re.Match[str], said: date) -> date | None:
+def _day(match: re.Match[str], said: date) -> date | None:
     """Return the day of a date or of "tomorrow"; where the year is not named the next such day."""
-    if found["after"] or found["tomorrow"]:
-        return said + timedelta(days=2 if found["after"] else 1)
-    year = found["year"] or found["year_last"] or found["year_of"]
-    month = found["month"] or found["month_first"]
+    if match["after"] or match["tomorrow"]:
+        return said + timedelta(days=2 if match["after"] else 1)
+    year = match["year"] or match["year_last"] or match["year_of"]
+    month = match["month"] or match["month_first"]
     try:
-        if found["iso"]:
-            day, farthest = date.fromisoformat(found["iso"]), FARTHEST_YEAR
+        if match["iso"]:
+            day, farthest = date.fromisoformat(match["iso"]), FARTHEST_YEAR
         else:
-            number = int(found["day"] or found["day_last"] or found["day_of"])
-            of_month = MONTHS[month.casefold()] if month else int(found["month_of"])
+            number = int(match["day"] or match["day_last"] or match["day_of"])
+            of_month = MONTHS[month.casefold()] if month else int(match["month_of"])
             in_year = int(year) % 100 + 2000 if year else said.year + ((of_month, number) < (said.month, said.day))
             day, farthest = date(in_year, of_month, number), FARTHEST_YEAR if year else FARTHEST
     except ValueError:

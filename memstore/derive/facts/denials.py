@@ -130,27 +130,27 @@ def _has_word(word: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
-def denies(known: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
+def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
     """Whether sentences deny what a known fact protects from, or say what is so of it now, of the same person.
 
     Words of two languages cannot be compared: there it is enough that a sentence denies what the new fact says.
     """
-    if known.subject != new.subject and (is_somebodys(new.subject) or not may_tell_of(known.subject, new.text)):
+    if fact.subject != new.subject and (is_somebodys(new.subject) or not may_tell_of(fact.subject, new.text)):
         return False
-    code = language_of(known.text)
-    root, _, key = (known.attribute or "").partition("/")
+    code = language_of(fact.text)
+    root, _, key = (fact.attribute or "").partition("/")
     is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)
-    if is_of_thing and (numbers(new.text) - numbers(known.text)) & numbers(" ".join(said)):
+    if is_of_thing and (numbers(new.text) - numbers(fact.text)) & numbers(" ".join(said)):
         return True
-    if root in ("diet", "regimen") and any(_changes_diet(known, new, each) for each in said):
+    if root in ("diet", "regimen") and any(_changes_diet(fact, new, each) for each in said):
         return True
     if code != UNKNOWN and any(language_of(each) not in (UNKNOWN, code) and _turns(each, new) for each in said):
         return True
-    things = _things(known)
+    things = _things(fact)
     still_protects = is_protection(new) and not is_negative(new.text) and not _WELL.search(new.text)  # "is worse now"
     if still_protects and _has(new.text, things) and any(_has(each, things) for each in said):
         return True
-    return _takes_back(known, things, said)
+    return _takes_back(fact, things, said)
 
 
 def _turns(sentence: str, new: FactColumns) -> bool:
@@ -198,11 +198,11 @@ def _things(fact: FactColumns) -> set[str]:
     return things | {*_MEDICINES} if root == "medication" else things
 
 
-def _changes_diet(known: FactColumns, new: FactColumns, sentence: str) -> bool:
+def _changes_diet(fact: FactColumns, new: FactColumns, sentence: str) -> bool:
     if new.value and not is_denied(sentence) and shares_word(new.value, sentence, new.subject):
         return True
     is_again = _AGAIN.search(sentence) is not None
-    return is_again and bool(DIETS.search(known.text)) and shares_word(new.text, sentence, new.subject)
+    return is_again and bool(DIETS.search(fact.text)) and shares_word(new.text, sentence, new.subject)
 
 
 def _has(text: str, words: set[str]) -> bool:
@@ -210,14 +210,14 @@ def _has(text: str, words: set[str]) -> bool:
 
 
 class _Denial(NamedTuple):
-    """What a clause must deny: of the words `own` of a statement so many things, and a topic, "allergy", if it has any.
+    """What a clause must deny: of the `own_words` of a statement so many things, and a topic, "allergy", if it has any.
 
     Between the "not" and these stand no other words: "I don't have time for my diabetes" denies no diabetes.
     """
 
     things: set[str]
     topics: set[str]
-    own: set[str]
+    own_words: set[str]
     least: int
 
     def stands_in(self, clause: str) -> bool:
@@ -257,5 +257,5 @@ class _Denial(NamedTuple):
             elif not stems or stems[0] in HOLLOW or word.casefold() in _AFTER_THING:
                 yield "idle"
             else:
-                groups = (("thing", self.things), ("topic", self.topics), ("own", self.own))
-                yield next((kind for kind, some in groups if any(is_akin(each, stems[0]) for each in some)), "other")
+                groups = (("thing", self.things), ("topic", self.topics), ("own", self.own_words))
+                yield next((kind for kind, words in groups if any(is_akin(each, stems[0]) for each in words)), "other")

@@ -91,7 +91,7 @@ def pasted(text: str) -> list[tuple[int, int]]:
     """Return the stretches of a text that were pasted into it, or quoted line by line."""
     if not any(mark in text for mark in _MARKS):
         return []
-    return [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
+    return [match.span() for pattern in (_FENCED, _QUOTED) for match in pattern.finditer(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +188,12 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
     """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
     find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
 
-    def tells_secret(one: ExtractedFact) -> bool:
-        said = (texts.get(span.message_id, "") for span in one.spans)
+    def tells_secret(new_fact: ExtractedFact) -> bool:
+        said = (texts.get(span.message_id, "") for span in new_fact.spans)
         secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
-        return bool(find(one.fact.text)) or any(secret in one.fact.text for secret in secrets)
+        return bool(find(new_fact.fact.text)) or any(secret in new_fact.fact.text for secret in secrets)
 
-    return replace(extracted, facts=[one for one in extracted.facts if not tells_secret(one)])
+    return replace(extracted, facts=[new_fact for new_fact in extracted.facts if not tells_secret(new_fact)])
 
 
 def to_fact(

@@ -52,25 +52,29 @@ def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
     name = _name(fact)
     if not speaker or name is None or name == speaker:
         return None
-    kin = [f"{speaker}'s {form}" for one in KIN | PARTNERS for form in (one, one.capitalize())]
+    kin = [f"{speaker}'s {form}" for word in KIN | PARTNERS for form in (word, word.capitalize())]
     return RelatedSubjects([name, *kin, *(f"{form} {name}" for form in kin)], name)
 
 
-def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
+def same_subjects(fact: FactColumns, known_facts: Iterable[FactColumns]) -> set[str]:
     """Return the subjects besides a fact's own whose facts of its name are about it: all of them, or none."""
     name = _name(fact)
     if name is None:
         return set()
-    kin = {one.subject for one in (fact, *known) if _kinship(one.subject) and _name(one) == name}
+    kin = {
+        candidate.subject
+        for candidate in (fact, *known_facts)
+        if _kinship(candidate.subject) and _name(candidate) == name
+    }
     return {*kin, name} if len({subject.removesuffix(f" {name}") for subject in kin}) == 1 else set()
 
 
-def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
+def is_same_entity(known_fact: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
     """Whether a known fact is about the subject of a new one; `subjects` are its `same_subjects`."""
-    name, other = _name(fact), _name(known)
-    if known.subject.casefold() == fact.subject.casefold():
+    name, other = _name(fact), _name(known_fact)
+    if known_fact.subject.casefold() == fact.subject.casefold():
         return name is None or other is None or name == other
-    return known.subject in subjects and name == other
+    return known_fact.subject in subjects and name == other
 
 
 def _kinship(subject: str) -> str:
@@ -99,19 +103,29 @@ _INTRODUCTION = (
 )
 
 
-def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact]) -> str:
+def find_user_name(messages: Iterable[Message], known_facts: Iterable[RememberedFact]) -> str:
     """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
-    names |= {one.speaker for one in known if one.speaker and one.fact.subject.partition("'s ")[0] == one.speaker}
-    names |= {one.fact.value for one in known if one.fact.attribute == "name" and one.fact.value == one.fact.subject}
+    names |= {
+        known_fact.speaker
+        for known_fact in known_facts
+        if known_fact.speaker and known_fact.fact.subject.partition("'s ")[0] == known_fact.speaker
+    }
+    names |= {
+        known_fact.fact.value
+        for known_fact in known_facts
+        if known_fact.fact.attribute == "name" and known_fact.fact.value == known_fact.fact.subject
+    }
     names.discard(None)
     return str(*names) if len(names) == 1 else ""
 
 
-def is_own_name(name: str, user: UUID, known: Iterable[RememberedFact]) -> bool:
+def is_own_name(name: str, user: UUID, known_facts: Iterable[RememberedFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
     is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
-    return is_called or any(one.fact.text == say_name(name) and not one.speaker for one in known)
+    return is_called or any(
+        known_fact.fact.text == say_name(name) and not known_fact.speaker for known_fact in known_facts
+    )
 
 
 def say_name(name: str) -> str:
@@ -135,10 +149,10 @@ def is_somebodys(subject: str) -> bool:
     return owner_of(subject) != subject.casefold()
 
 
-def may_mean(known: str, subject: str, text: str) -> bool:
+def may_mean(known_subject: str, subject: str, text: str) -> bool:
     """Whether a statement about a subject may be about a known one: of one owner, or named in it."""
-    names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
-    return owner_of(known) == owner_of(subject) or any(
+    names = set(re.findall(r"[^\W\d_]{3,}", known_subject.rpartition("'s ")[2].casefold())) - NO_NAMES
+    return owner_of(known_subject) == owner_of(subject) or any(
         re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
     )
 
@@ -218,7 +232,7 @@ ATTRIBUTES = _CHANGING | {"medication", "appointment", "pet", "event", "likes", 
 
 
 def choose_known(
-    known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
+    known_facts: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
 ) -> list[RememberedFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
@@ -227,32 +241,36 @@ def choose_known(
     """
     said = " ".join(texts).casefold()
     said_terms, said_words = terms(said).keys(), set(_LETTERS.findall(said))
-    own_terms = [terms(one.fact.text).keys() - terms(one.fact.subject).keys() for one in known]
-    frequencies = Counter(term for own in own_terms for term in own)
-    rare = {term for term in said_terms if frequencies[term] <= max(RARE, RARE_SHARE * len(known))}
-    named = {one.fact.id for one, own in zip(known, own_terms, strict=True) if own & rare}
+    own_terms = [
+        terms(known_fact.fact.text).keys() - terms(known_fact.fact.subject).keys() for known_fact in known_facts
+    ]
+    frequencies = Counter(term for fact_terms in own_terms for term in fact_terms)
+    rare = {term for term in said_terms if frequencies[term] <= max(RARE, RARE_SHARE * len(known_facts))}
+    named = {
+        known_fact.fact.id for known_fact, fact_terms in zip(known_facts, own_terms, strict=True) if fact_terms & rare
+    }
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
 
-    def weigh(one: RememberedFact) -> float:
+    def weigh(known_fact: RememberedFact) -> float:
         cosine = 0.0
-        if one.vector is not None and asked and len(one.vector) == len(asked[0]):
-            own = one.vector / (np.linalg.norm(one.vector) or 1)
-            cosine = max(float(own @ vector) for vector in asked)
-        who = one.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
-        root = (one.fact.attribute or "").partition("/")[0]
-        weight = cosine + 0.4 * (one.fact.subject != one.speaker and len(who) > 2 and who in said_words)
+        if known_fact.vector is not None and asked and len(known_fact.vector) == len(asked[0]):
+            direction = known_fact.vector / (np.linalg.norm(known_fact.vector) or 1)
+            cosine = max(float(direction @ vector) for vector in asked)
+        who = known_fact.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
+        root = (known_fact.fact.attribute or "").partition("/")[0]
+        weight = cosine + 0.4 * (known_fact.fact.subject != known_fact.speaker and len(who) > 2 and who in said_words)
         return (
             weight
-            + 0.25 * (one.fact.id in named)
-            + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
+            + 0.25 * (known_fact.fact.id in named)
+            + 0.3 * (known_fact.fact.type == "constraint" or root in ALWAYS)
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
-            - 0.2 * (one.fact.type == "event")  # what has happened is rarely ended
+            - 0.2 * (known_fact.fact.type == "event")  # what has happened is rarely ended
         )
 
     chosen, room = list[RememberedFact](), MAX_KNOWN_CHARACTERS
-    for one in sorted(known, key=lambda one: (-weigh(one), one.fact.id)):
-        size = min(len(one.fact.text), SHOWN)
+    for known_fact in sorted(known_facts, key=lambda known_fact: (-weigh(known_fact), known_fact.fact.id)):
+        size = min(len(known_fact.fact.text), SHOWN)
         if size <= room and len(chosen) < MAX_KNOWN_SHOWN:
-            chosen.append(one)
+            chosen.append(known_fact)
             room -= size
     return chosen

@@ -134,16 +134,16 @@ def find_doubt(
     spoken = language_of("\n".join(span.passage.text for span in spans)) if spoken == UNKNOWN else spoken
     if (strange := find_strange_name("" if guards else undated, f"{subject} {name}", material, spoken)) is not None:
         return Doubt(f"nobody has said the name {strange}")
-    own = [span for span in spans if span.passage.role in trusted]
-    answered = any(find_answered(span.passage, text, subject, shown) for span in own)
-    answered = answered or (is_planned and any(_takes_up(span, text, subject, shown) for span in own))
-    if not answered and not _may_say(" ".join(span.text for span in own), text, subject):
+    trusted_spans = [span for span in spans if span.passage.role in trusted]
+    answered = any(find_answered(span.passage, text, subject, shown) for span in trusted_spans)
+    answered = answered or (is_planned and any(_takes_up(span, text, subject, shown) for span in trusted_spans))
+    if not answered and not _may_say(" ".join(span.text for span in trusted_spans), text, subject):
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
     if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
-        if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in own), subject):
+        if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in trusted_spans), subject):
             return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
@@ -152,10 +152,10 @@ def find_doubt(
 
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
     """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
-    known, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
+    known_words, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
     for clause in CLAUSE.split(text):
         words = [word for word in content_words(clause) if word not in HOLLOW and word != NOT]
-        words = [word for word in words if not any(is_akin(each, word) for each in known)]
+        words = [word for word in words if not any(is_akin(each, word) for each in known_words)]
         if words and is_denied(clause):
             return False
         new += words
@@ -165,18 +165,18 @@ def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool
 def numbers(text: str) -> set[str]:
     """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
-    found = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
-    found.update(*map(_readings, _NUMBER.finditer(text)))
+    digits = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
+    digits.update(*map(_readings, _NUMBER.finditer(text)))
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
     for value, following in pairwise(values):  # twenty-five, two hundred
         if 0 < following < 10 and value in range(20, 101, 10):
-            found.add(str(value + following))
+            digits.add(str(value + following))
         elif following == 100 and 0 < value < 10:
-            found.add(str(value * 100))
+            digits.add(str(value * 100))
     for unit, tens in _COMPOUND.findall(text.casefold()):  # fünfundzwanzig, zweihundert
         value = int(_NUMBER_WORDS[unit])
-        found.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
-    return found | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
+        digits.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
+    return digits | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
 
 
 def _readings(written: re.Match[str]) -> set[str]:
@@ -208,10 +208,10 @@ def is_negative(text: str) -> bool:
 
 def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     """Return a number that nobody has said; hours may be counted to 12 or to 24."""
-    for found in _NUMBER.finditer(text):
-        number, readings, time = found[0], _readings(found), _time_of(found)
+    for match in _NUMBER.finditer(text):
+        number, readings, time = match[0], _readings(match), _time_of(match)
         hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(number) if number.isdigit() else 25, "")
-        if hours < 25 and (minutes in said if minutes else time or _HOUR.match(text, found.end())):
+        if hours < 25 and (minutes in said if minutes else time or _HOUR.match(text, match.end())):
             readings |= {str(hours - 12), str(hours), str(hours + 12), f"{hours % 12}:{minutes or '00'}"}
         if readings.isdisjoint(said):
             return number
@@ -222,8 +222,10 @@ def find_basis(
     text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], trusted: Collection[str]
 ) -> str:
     """Return the basis of a fact: messages of trusted speakers, and questions to which they say yes."""
-    own = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
-    return "\n".join(each for one in own for each in (one.text, find_answered(one, text, subject, shown)))
+    passages = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
+    return "\n".join(
+        each for passage in passages for each in (passage.text, find_answered(passage, text, subject, shown))
+    )
 
 
 def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
@@ -280,8 +282,8 @@ def _may_say(quote: str, text: str, subject: str) -> bool:
 
 def _words_about(text: str, subject: str) -> set[str]:
     """Return the content words of a sentence, without accents, but for the name of the subject."""
-    own = {token.key for token in tokens(subject)}
-    return {plain(word) for word in content_words(text) if word.casefold() not in own}
+    subject_keys = {token.key for token in tokens(subject)}
+    return {plain(word) for word in content_words(text) if word.casefold() not in subject_keys}
 
 
 def _are_cognates(word: str, other: str) -> bool:
@@ -294,15 +296,15 @@ def _are_cognates(word: str, other: str) -> bool:
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
     """Whether a message repeats a known fact: it could be a source of it, and has no other number."""
-    others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), numbers(text))
-    if others or span.passage.role not in trusted:
+    number = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), numbers(text))
+    if number or span.passage.role not in trusted:
         return False
     whole = [span._replace(start=0, stop=len(span.passage.text))]
     return find_doubt(text, subject, whole, shown, f"{subject}: {text}", trusted, has_slot=True) is None
 
 
 def may_end(
-    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
+    fact: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
@@ -311,34 +313,34 @@ def may_end(
     model alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other
     facts end by the words of `more` as well: the value, and what else ends.
     """
-    old, now = known.attribute or "", attribute or ""
+    old, now = fact.attribute or "", attribute or ""
     root, _, key = old.partition("/")
-    is_ended, guards = is_negative(text), protects(known.type, known.attribute)
+    is_ended, guards = is_negative(text), protects(fact.type, fact.attribute)
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
-    by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
-    idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
-    own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
-    own_words = {word for word in content_words(own) if not (word[0].isdigit() or is_akin(word, root))}
+    by_name = not guards and (fact.subject != subject or fact.type in ("goal", "plan"))
+    idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{fact.subject} {subject}")}
+    known_text = key if guards and key else f"{fact.subject} {_DATE.sub(' ', fact.text)} {fact.value}"
+    own_words = {word for word in content_words(known_text) if not (word[0].isdigit() or is_akin(word, root))}
     is_named = any(is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
         return is_same + is_named + (is_ended and is_negative(basis)) > 1
     return is_same or is_named or (old in _UNTOLD and (is_ended or says_change(spans)))
 
 
-def is_taken_over(known: FactColumns, text: str, spans: Sequence[Span]) -> bool:
+def is_taken_over(fact: FactColumns, text: str, spans: Sequence[Span]) -> bool:
     """Whether a statement says of another subject what a fact says, and its quotes that this has changed.
 
     "Tobias waters the plants" ends "Mrs Petrakis waters the plants", where somebody says that he does it now.
     """
-    words = {*content_words(known.text)} - {*content_words(known.subject)} - _IDLE_WORDS
+    words = {*content_words(fact.text)} - {*content_words(fact.subject)} - _IDLE_WORDS
     shared = words & {*content_words(text)}
     is_predicate = len(shared) > 1 and 2 * len(shared) >= len(words)
-    return is_predicate and says_change(spans) and not protects(known.type, known.attribute)
+    return is_predicate and says_change(spans) and not protects(fact.type, fact.attribute)
 
 
 def says_change(spans: Sequence[Span]) -> bool:
@@ -365,12 +367,12 @@ def is_akin(word: str, other: str) -> bool:
 
 def _denies(quote: str, text: str, subject: str) -> bool:
     """Whether a clause of the quote denies what the text says in its words."""
-    own = {token.key for token in tokens(subject)}
-    said = {word for word in content_words(text) if word not in own}
+    subject_keys = {token.key for token in tokens(subject)}
+    said = {word for word in content_words(text) if word not in subject_keys}
     for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
         if words[-1:] == (NOT,):
-            denied = {word for word in words[:-1] if word not in HOLLOW and word not in own}
+            denied = {word for word in words[:-1] if word not in HOLLOW and word not in subject_keys}
             if denied and {word for word in said if any(_are_cognates(plain(word), each) for each in denied)}:
                 # "No nuts, I'm allergic": the quote has the rest of the text as well.
                 rest = {word for word in content_words(quote) if word != NOT} - denied
@@ -385,8 +387,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     speaker, about = span.passage.speaker.casefold(), subject.casefold()
     speaks_of_self = any(word in FIRST_KEYS for word in words)
     if about != speaker:
-        others = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
-        return speaks_of_self and about in others and speaker not in text.casefold()
+        other_speakers = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
+        return speaks_of_self and about in other_speakers and speaker not in text.casefold()
     kin = _KIN_QUOTE.match(span.text)
     if kin and kin["kin"].casefold() in RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]

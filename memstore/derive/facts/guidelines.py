@@ -46,8 +46,8 @@ class Guidelines:
     def of(cls, *levels: Level) -> Guidelines:
         """Return the guidelines of the store, its user and the conversation, in this order."""
         types: dict[str, Any] = {}
-        for _, own in levels:
-            types |= own or {}
+        for _, level_types in levels:
+            types |= level_types or {}
         instructions = "\n".join(text for text, _ in levels if text)
         return cls(instructions, {name: OwnFactType.model_validate(types[name]) for name in sorted(types)})
 
@@ -61,20 +61,22 @@ class Guidelines:
     @property
     def type_lines(self) -> str:
         """The descriptions of the types, one a line."""
-        return "\n".join(f"- {name}: {own.description}" for name, own in self.types.items())
+        return "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
 
     @property
     def type_words(self) -> str:
         """The words of the types, one type a line, which are all that the reader's notes need; "" without any."""
-        return "\n".join(f"{name}: {', '.join(own.words)}" for name, own in self.types.items() if own.words)
+        return "\n".join(
+            f"{name}: {', '.join(fact_type.words)}" for name, fact_type in self.types.items() if fact_type.words
+        )
 
     @property
     def words(self) -> dict[str, re.Pattern[str]]:
         """The words by which a note has a type, whole and in any case, by its name."""
         return {
-            name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, own.words))})(?!\w)", re.IGNORECASE)
-            for name, own in self.types.items()
-            if own.words
+            name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, fact_type.words))})(?!\w)", re.IGNORECASE)
+            for name, fact_type in self.types.items()
+            if fact_type.words
         }
 
 
@@ -87,10 +89,10 @@ def mark_recipe(recipe: str, text: str) -> str:
 
 
 @lru_cache(64)
-def add_types(answer: type[A], fact: type[BaseModel], own: tuple[str, ...]) -> type[A]:
+def add_types(answer: type[A], fact: type[BaseModel], type_names: tuple[str, ...]) -> type[A]:
     """Return the schema of an answer whose `facts` may have these types too."""
-    if not own:
+    if not type_names:
         return answer
-    names: Any = Literal[*MODEL_TYPES, *own]
+    names: Any = Literal[*MODEL_TYPES, *type_names]
     widened: Any = create_model(fact.__name__, __base__=fact, type=(names, ...))
     return create_model(answer.__name__, __base__=answer, facts=(list[widened], ...))

@@ -144,30 +144,30 @@ class Inquiry:
         """
         findings = Findings()
         system = llm.load_prompt("facts").text + self.guidelines.prompt
-        own = self._fit(system, session.model)
-        make = partial(llm.make_chat, system, background=own._background())
+        inquiry = self._fit(system, session.model)
+        make = partial(llm.make_chat, system, background=inquiry._background())
         groups = split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS)
         for shown in groups:
             if shown is not groups[0] and shown[0].start == 0:  # it begins with a whole message
                 findings.read_to = next(each.seq for each in self.segment if each.id == shown[0].item_id) - 1
                 break
-            own._ask(shown, make, session, request, findings)
+            inquiry._ask(shown, make, session, request, findings)
         return findings
 
     def _fit(self, system: str, model: ChatModel) -> Inquiry:
         """Return the inquiry with fewer facts and earlier messages, if they would take more than half of the window."""
-        own = self
-        while own.known or own.before:
-            chat = llm.make_chat(system, [], background=own._background())
+        cut = self
+        while cut.known or cut.before:
+            chat = llm.make_chat(system, [], background=cut._background())
             if model.max_prompt_tokens(chat) + MAX_TOKENS <= (model.context_tokens + MAX_TOKENS) // 2:
                 break
-            own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
-        return replace(own, known=sorted(own.known, key=lambda one: (one.fact.occurred_at, one.fact.id)))
+            cut = replace(cut, known=cut.known[: len(cut.known) // 2], before=cut.before[len(cut.before) // 2 + 1 :])
+        return replace(cut, known=sorted(cut.known, key=lambda hit: (hit.fact.occurred_at, hit.fact.id)))
 
     def _background(self) -> list[str]:
         lines = [json_line({"user": self.user})] if self.user else []
-        for number, one in enumerate(self.known, 1):
-            fact = one.fact
+        for number, hit in enumerate(self.known, 1):
+            fact = hit.fact
             days = [fact.valid_from or fact.occurred_at, *([fact.valid_to] if fact.valid_to else [])]
             told = [fact.attribute or "other", fact.text[:SHOWN], *(day.date().isoformat() for day in days)]
             lines.append(json_line([f"k{number}", *told]))
@@ -213,21 +213,21 @@ class Inquiry:
         session.reject(part, str(error), getattr(error, "payload", ""))
 
     def _read(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
-        known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
+        hits = {f"k{number}": hit for number, hit in enumerate(self.known, 1)}
         findings.refusals += answer.refusals
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         before = _named(make_passages(self.before, self.trusted), own_name := self.own_name or findings.user)
         shown = _named(shown, own_name)
         talk = [*before, *shown]
-        background = "\n".join([user, *(one.fact.text for one in self.known), *(each.text for each in before)])
+        background = "\n".join([user, *(hit.fact.text for hit in self.known), *(each.text for each in before)])
         speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
-            one = None if repeat.k in ended else known.get(repeat.k)
+            hit = None if repeat.k in ended else hits.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
-            if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
-                findings.repeats.append((one, span))
+            if hit and span and is_repeated(hit.fact.text, name_user(hit.fact.subject, user), span, talk, self.trusted):
+                findings.repeats.append((hit, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
         more = (*answer.facts[MOST_FACTS:], *answer.repeats[MAX_KNOWN_SHOWN:])
@@ -242,13 +242,13 @@ class Inquiry:
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
             subject = name_user(tidy(fact.subject), user)
-            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
+            named = [hits.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
             if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
                 fact = fact.model_copy(update={"type": CONSTRAINT})
             name = (value or "") if attribute in NAMED else ""
             replaced = " ".join(
-                one.fact.text for one in named if one and not protects(one.fact.type, one.fact.attribute)
+                hit.fact.text for hit in named if hit and not protects(hit.fact.type, hit.fact.attribute)
             )
             has_slot = bool(fact.attribute or fact.ends)
             compared = fact.text, subject, spans, talk, background, self.trusted
@@ -264,53 +264,53 @@ class Inquiry:
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
             draft = _draft(fact, subject, spans[0].passage.said)
-            own = [span for span in spans if span.passage.role in self.trusted]
-            said = own_sentences(fact.text, subject, own, talk, speaker_of, background)
-            found = ModelFact(draft, attribute, value, spans, (), doubt is not None, said)
-            if is_doubtful(found.columns, said):
+            trusted_spans = [span for span in spans if span.passage.role in self.trusted]
+            said = own_sentences(fact.text, subject, trusted_spans, talk, speaker_of, background)
+            finding = ModelFact(draft, attribute, value, spans, (), doubt is not None, said)
+            if is_doubtful(finding.columns, said):
                 findings.refusals.append(("its quote does not deny what protects somebody", fact.model_copy()))
-                found = replace(found, is_doubted=True)
-            found = replace(found, ends=tuple(self._ends(found, named, user, basis)))
-            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(found.ends))
-            findings.facts.append(found)
+                finding = replace(finding, is_doubted=True)
+            finding = replace(finding, ends=tuple(self._ends(finding, named, user, basis)))
+            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(finding.ends))
+            findings.facts.append(finding)
 
     def _introduce(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
         unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
         for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
-                if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
-                    findings.user = found[1]
-                    written = AnsweredFact(sources=[], text=say_name(found[1]), type="identity", subject=found[1])
-                    draft = _draft(written, found[1], passage.said)
-                    span = Span(passage, *found.span())
-                    findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
+                if passage.speaker == "the user" and (match := find_introduction(name, passage.text)):
+                    findings.user = match[1]
+                    written = AnsweredFact(sources=[], text=say_name(match[1]), type="identity", subject=match[1])
+                    draft = _draft(written, match[1], passage.said)
+                    span = Span(passage, *match.span())
+                    findings.facts.append(ModelFact(draft, "name", match[1], [span], (), False))
                     break
 
     def _ends(self, new: ModelFact, named: list[RememberedFact | None], user: str, basis: str) -> Iterator[UUID]:
         """Yield those that a fact ends: said earlier, not by another speaker, and about it, or what ends besides."""
         draft, more = new.draft, new.value or ""
         slot = draft.slot.attribute if draft.slot else new.attribute
-        own = [span for span in new.spans if span.passage.role in self.trusted]
-        speakers = {span.passage.speaker.casefold() for span in own}
-        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
-        for one in sorted(filter(None, named), key=lambda one: one.fact.attribute != slot):
-            known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
+        spans = [span for span in new.spans if span.passage.role in self.trusted]
+        speakers = {span.passage.speaker.casefold() for span in spans}
+        other_speakers = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
+        for hit in sorted(filter(None, named), key=lambda hit: hit.fact.attribute != slot):
+            fact = hit.fact.model_copy(update={"subject": name_user(hit.fact.subject, user)})
             is_common = (
-                known.subject == draft.subject and is_thing(known.subject) and not protects(known.type, known.attribute)
+                fact.subject == draft.subject and is_thing(fact.subject) and not protects(fact.type, fact.attribute)
             )
-            is_later = one.last_said < new.spans[0].passage.said
-            if not is_later or (owner_of(known.subject) in others and not is_common):
+            is_later = hit.last_said < new.spans[0].passage.said
+            if not is_later or (owner_of(fact.subject) in other_speakers and not is_common):
                 continue
-            of_relative = is_relative(draft.subject, known.subject) and draft.text.startswith(draft.subject)
-            if of_relative and known.attribute == slot is not None:  # where her sister lives
+            of_relative = is_relative(draft.subject, fact.subject) and draft.text.startswith(draft.subject)
+            if of_relative and fact.attribute == slot is not None:  # where her sister lives
                 continue
-            if is_protection(known) and not denies(known, new.columns, new.said):
+            if is_protection(fact) and not denies(fact, new.columns, new.said):
                 continue
-            is_meant = may_mean(known.subject, draft.subject, draft.text) or is_taken_over(known, draft.text, own)
-            if is_meant and may_end(known, draft.subject, slot, draft.text, own, basis, more):
-                more = f"{more} {known.text}"
-                yield one.fact.id
+            is_meant = may_mean(fact.subject, draft.subject, draft.text) or is_taken_over(fact, draft.text, spans)
+            if is_meant and may_end(fact, draft.subject, slot, draft.text, spans, basis, more):
+                more = f"{more} {fact.text}"
+                yield hit.fact.id
 
 
 def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
@@ -319,8 +319,8 @@ def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMessage]:
-    known = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
-    more = f"These facts are written down already; give the others alone, or an empty list:\n{known}"
+    lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
+    more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
     *before, last = chat
     return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
 
@@ -386,11 +386,11 @@ class LLMExtractor:
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return ExtractedBatch(batch.to_seq, [], recipe=recipe)
-        known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
+        hits = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
         own_name = user if is_own_name(user, segment[0].user_id, batch.known) else ""
-        inquiry = Inquiry(segment, before, known, user, own_name, self.trust.roles, batch.guidelines)
+        inquiry = Inquiry(segment, before, hits, user, own_name, self.trust.roles, batch.guidelines)
         findings = inquiry.run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
@@ -409,25 +409,27 @@ class LLMExtractor:
 
         If a trusted message says it, it is active, and pastes are no sources of it.
         """
-        for known, span in findings.repeats:
-            yield self._repeat_known(known.fact, span, messages[span.passage.item_id], known.vector)
-        vectors = self.dependencies.embed([found.draft.text for found in findings.facts])
-        for found, vector in zip(findings.facts, vectors, strict=True):
+        for hit, span in findings.repeats:
+            yield self._repeat_known(hit.fact, span, messages[span.passage.item_id], hit.vector)
+        vectors = self.dependencies.embed([finding.draft.text for finding in findings.facts])
+        for finding, vector in zip(findings.facts, vectors, strict=True):
             made = [
-                to_fact(_at(found.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
-                for span in found.spans
+                to_fact(_at(finding.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
+                for span in finding.spans
             ]
-            active = any(one.fact.state != QUARANTINED for one in made) and not found.is_doubted
-            if any(one.spans[0].trust == UNTRUSTED for one in made):  # what is trusted says it itself
-                own = [one.text for one, new in zip(found.spans, made, strict=True) if new.spans[0].trust != UNTRUSTED]
-                active = active and shares_word(found.draft.text, " ".join(own), found.draft.subject)
-            for one in made:
-                if active and one.spans[0].trust == UNTRUSTED:
+            active = any(new_fact.fact.state != QUARANTINED for new_fact in made) and not finding.is_doubted
+            if any(new_fact.spans[0].trust == UNTRUSTED for new_fact in made):  # what is trusted says it itself
+                texts = [
+                    span.text for span, new in zip(finding.spans, made, strict=True) if new.spans[0].trust != UNTRUSTED
+                ]
+                active = active and shares_word(finding.draft.text, " ".join(texts), finding.draft.subject)
+            for new_fact in made:
+                if active and new_fact.spans[0].trust == UNTRUSTED:
                     continue
-                one.fact.state = "active" if active else QUARANTINED
-                if one.fact.attribute is None:
-                    one.fact.attribute, one.fact.value = found.attribute, found.value
-                yield replace(_with_user(one, user, found.ends), said=found.said)
+                new_fact.fact.state = "active" if active else QUARANTINED
+                if new_fact.fact.attribute is None:
+                    new_fact.fact.attribute, new_fact.fact.value = finding.attribute, finding.value
+                yield replace(_with_user(new_fact, user, finding.ends), said=finding.said)
 
     def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
         """Return a known fact as a message says it again."""
@@ -445,7 +447,7 @@ def _at(draft: FactDraft, span: Span) -> FactDraft:
 def _with_user(new: ExtractedFact, user: str, ends: Sequence[UUID]) -> ExtractedFact:
     """Return a fact with what it ends; where the user has a name, what is known of "the user" is about them too."""
     subject, about = new.fact.subject, new.fact.subject.casefold()
-    own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
+    is_own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
     speaker = user if user and new.speaker == THE_USER else new.speaker
     alias = THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
-    return replace(new, ends=tuple(ends), said_by_subject=own, speaker=speaker, alias=alias)
+    return replace(new, ends=tuple(ends), said_by_subject=is_own, speaker=speaker, alias=alias)

@@ -141,10 +141,10 @@ def _with_slot(new: NewFact) -> NewFact:
 
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    own = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
-    own |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
-    own |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
-    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **own)
+    row = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+    row |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    row |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
+    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **row)
 
 
 def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
@@ -178,15 +178,15 @@ async def add_fact(database: Database, dependencies: Dependencies, user_name: st
             await chunks.lock_user(tx)
             await _check_sources(tx, new.sources)
             model = await embedding_models.lock_active(tx, dependencies.embedder)
-            known = await facts.fact(tx, fact.id)
-            if known is not None:
-                was_hidden = known.state in (QUARANTINED, "retracted")
+            known_fact = await facts.fact(tx, fact.id)
+            if known_fact is not None:
+                was_hidden = known_fact.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                await facts.change(tx, known, "edited", actor=HAND, **columns)
+                await facts.change(tx, known_fact, "edited", actor=HAND, **columns)
                 if was_hidden:
                     await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 await facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
-            await apply_manual_fact(tx, entered, known, model)
+            await apply_manual_fact(tx, entered, known_fact, model)
             return await _fact(tx, fact.id)
 
     return await run_with_active_embedder(database, dependencies, user_id, add)
@@ -200,9 +200,9 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
         await messages.make_user(tx, user_name)
         await chunks.lock_user(tx)
         await _check_sources(tx, new.sources)
-        known = await facts.fact(tx, fact.id)
-        if known is not None:
-            return known
+        known_fact = await facts.fact(tx, fact.id)
+        if known_fact is not None:
+            return known_fact
         recorded_at = await facts.add(tx, fact)
         spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
         await facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in spans])

@@ -103,8 +103,8 @@ _TIME = re.compile(
 
 def adds_nothing(text: str, other: str, *, subject: str) -> bool:
     """Whether `other` says nothing beyond `text` and the name of the `subject`."""
-    words, others = set(content_words(text)), set(content_words(other))
-    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject))
+    words, other_words = set(content_words(text)), set(content_words(other))
+    return (NOT in words) == (NOT in other_words) and other_words <= words | set(content_words(subject))
 
 
 STEM = 4  # letters that two words of one meaning begin with

@@ -143,7 +143,7 @@ def extract(
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
-        named = [one for one in protections if one.text]
+        named = [fact for fact in protections if fact.text]
         if len(named) > 1:
             facts += named
         elif _is_plain(note, utterance.text, spans, code, is_alone=is_alone):
@@ -160,19 +160,26 @@ def extract(
     blocks = [Stretch(*block) for block in pasted(utterance.text)]
     thoughts = whole_thoughts(quoted, utterance.text, spans, blocks)
     asserted = utterance.asserted if types or (thoughts and not to_friend) else ()
-    typed = [one for one in asserted if types and type_of(utterance.text[one.start : one.stop], types)]
-    told = [Stretch(one.start, one.stop) for one in facts] + [Stretch(one.start, one.stop) for one in thoughts]
-    apart = [*told, *(Stretch(one.start, one.stop) for one in typed), *blocks]
+    typed = [
+        sentence for sentence in asserted if types and type_of(utterance.text[sentence.start : sentence.stop], types)
+    ]
+    told = [Stretch(fact.start, fact.stop) for fact in facts] + [Stretch(note.start, note.stop) for note in thoughts]
+    apart = [*told, *(Stretch(sentence.start, sentence.stop) for sentence in typed), *blocks]
     for note in thoughts:
         protections = _protections(note, utterance, code) if note.type == "constraint" else []
         is_enough = to_friend or _restricts_another(note, utterance.text)
         shown = Stretch(note.start, note.stop) if is_enough else with_neighbours(note, utterance, asserted, apart)
         answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
-    for one in typed:
-        if not one.asks and not any(overlap(fact, one) for fact in facts):
-            said = (quotation(utterance, one.start, one.stop), STATEMENT, kind_of(STATEMENT), utterance.subject)
-            facts.append(FactDraft(*said, QUOTED, code, one.start, one.stop))
+    for sentence in typed:
+        if not sentence.asks and not any(overlap(fact, sentence) for fact in facts):
+            said = (
+                quotation(utterance, sentence.start, sentence.stop),
+                STATEMENT,
+                kind_of(STATEMENT),
+                utterance.subject,
+            )
+            facts.append(FactDraft(*said, QUOTED, code, sentence.start, sentence.stop))
     return _in_order(facts, types)
 
 
@@ -352,9 +359,9 @@ def extract_memory(
         words = in_quotes(utterance.text[start:stop].lstrip("-*•# "))
         named = _CALLED_USER.match(words)
         text = f"{utterance.subject}{words[named.end() :]}" if named else f'{utterance.subject}: "{words}"'
-        [*guards] = (one for one in notes if one.attribute in GUARDED and overlap(one, Stretch(start, stop)))
-        slots = [one.slot for note in guards for one in _protections(note, utterance, code)]
-        is_guard = any(one.type == "constraint" and one.holds and one.of_speaker for one in guards)
+        [*guards] = (note for note in notes if note.attribute in GUARDED and overlap(note, Stretch(start, stop)))
+        slots = [fact.slot for note in guards for fact in _protections(note, utterance, code)]
+        is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None
         said = (utterance.subject, QUOTED, code, start, stop)
         facts.append(FactDraft(text, type, kind_of(type), *said, slot=slot))
@@ -363,18 +370,18 @@ def extract_memory(
 
 def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
     """Whether every message before is by the speaker or one other named person."""
-    others = {one.speaker if one.role == "user" else None for one in before} - {utterance.speaker}
-    return bool(utterance.speaker) and len(others) == 1 and None not in others
+    other_speakers = {message.speaker if message.role == "user" else None for message in before} - {utterance.speaker}
+    return bool(utterance.speaker) and len(other_speakers) == 1 and None not in other_speakers
 
 
 def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
     """Return a message as the reader reads it, with what a person or an assistant said just before it."""
     last = before[-1] if before and before[-1].role in (Role.USER, Role.ASSISTANT) else None
-    text = _ADDRESSED.sub(lambda found: " " * len(found[0]), utterance.text)
+    text = _ADDRESSED.sub(lambda match: " " * len(match[0]), utterance.text)
     return ReaderInput(last.text if last else "", text, _to_friend(utterance, before))
 
 
 def memory_turn(utterance: Utterance) -> ReaderInput:
     """Return what another assistant remembered as its user would say it, every character in its place."""
-    text = _USERS.sub(lambda found: "My".ljust(len(found[0])), utterance.text)
-    return ReaderInput("", _USER.sub(lambda found: "I".ljust(len(found[0])), text))
+    text = _USERS.sub(lambda match: "My".ljust(len(match[0])), utterance.text)
+    return ReaderInput("", _USER.sub(lambda match: "I".ljust(len(match[0])), text))

@@ -42,9 +42,9 @@ _SECRET = re.compile(
 _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
-def overlap(one: FactDraft | Note | Stretch, other: Note | Sentence | Stretch) -> bool:
+def overlap(stretch: FactDraft | Note | Stretch, other: Note | Sentence | Stretch) -> bool:
     """Whether two stretches of a message share characters."""
-    return one.start < other.stop and other.start < one.stop
+    return stretch.start < other.stop and other.start < stretch.stop
 
 
 def count_words(text: str, start: int, stop: int) -> int:
@@ -69,7 +69,9 @@ def question_of(said: Utterance) -> str:
 
     The answer may not be understood without it. Nothing that is quoted or pasted, and no question for a secret.
     """
-    asked = [said.clean_text[one.start : one.stop] for one in said.asserted[-LAST_SENTENCES:] if one.asks]
+    asked = [
+        said.clean_text[sentence.start : sentence.stop] for sentence in said.asserted[-LAST_SENTENCES:] if sentence.asks
+    ]
     question = asked[-1] if asked else ""
     is_short = len(question.split()) <= MAX_QUESTION and bool(content_words(question))
     return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""
@@ -122,7 +124,7 @@ def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
         return note.start, note.stop
     if count_words(text, start, stop) <= MOST_DICTATED:
         return start, stop
-    words = [found.span() for found in _WORDS.finditer(text, start, stop)]
+    words = [match.span() for match in _WORDS.finditer(text, start, stop)]
     first = next(place for place, word in enumerate(words) if word[1] > note.start)
     last = next(place for place, word in enumerate(words) if word[1] >= note.stop)
     missing = max(0, MOST_JOINED - (last - first + 1))
@@ -141,14 +143,17 @@ def with_neighbours(
     start, stop, text = note.start, note.stop, utterance.text
     if note.type in ("constraint", "instruction"):
         return Stretch(start, stop)
-    before, behind = [one for one in asserted if one.stop <= start], [one for one in asserted if one.start >= stop]
+    before, behind = (
+        [sentence for sentence in asserted if sentence.stop <= start],
+        [sentence for sentence in asserted if sentence.start >= stop],
+    )
     for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
-        for one in side:
-            wider = min(one.start, start), max(one.stop, stop)
+        for sentence in side:
+            wider = min(sentence.start, start), max(sentence.stop, stop)
             if count_words(text, start, stop) >= ENOUGH or count_words(text, *wider) > MOST_JOINED:
                 break
-            between = text[one.stop : start] or text[stop : one.start]
-            if any(map(str.isalnum, between)) or not _is_free(one.start, one.stop, text, apart):
+            between = text[sentence.stop : start] or text[stop : sentence.start]
+            if any(map(str.isalnum, between)) or not _is_free(sentence.start, sentence.stop, text, apart):
                 break
             start, stop = wider
     return Stretch(start, stop)

@@ -54,14 +54,14 @@ class Span(NamedTuple):
 def find_source(shown: Sequence[Passage], number: int, quote: str) -> Span | None:
     """Return where a quote stands: in the message of this number, or else in the nearest other one."""
     place = number - 1
-    own = find_quote(shown[place].text, quote, shown[place].speaker) if 0 <= place < len(shown) else None
-    if own is not None:
-        return Span(shown[place], *own)
+    own_stretch = find_quote(shown[place].text, quote, shown[place].speaker) if 0 <= place < len(shown) else None
+    if own_stretch is not None:
+        return Span(shown[place], *own_stretch)
     if sum(1 for _ in tokens(quote)) < MIN_WORDS:
         return None
     for _, passage in sorted(enumerate(shown), key=lambda other: abs(other[0] - place)):
-        if (found := find_quote(passage.text, quote, passage.speaker)) is not None:
-            return Span(passage, *found)
+        if (stretch := find_quote(passage.text, quote, passage.speaker)) is not None:
+            return Span(passage, *stretch)
     return None
 
 
@@ -75,8 +75,8 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
         each.isalnum() or category(each) == "So" for each in quote
     ):  # a word or an emoji
         return None
-    for found in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
-        start, stop = found.span()
+    for match in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
+        start, stop = match.span()
         if not (_is_joined(text[start - 1 : start + 1] if start else "") or _is_joined(text[stop - 1 : stop + 1])):
             return start, stop
     words = list(tokens(text))
@@ -96,12 +96,12 @@ def _is_joined(pair: str) -> bool:
 
 def tokens(text: str) -> Iterator[Token]:
     """Yield the words of a text in the form in which they are compared."""
-    for found in _TOKEN.finditer(text):
-        word = found[0]
+    for match in _TOKEN.finditer(text):
+        word = match[0]
         if word[0].isdigit() or word.lower() != word.upper():
-            yield Token(MARKS.sub("", word).casefold(), *found.span())
+            yield Token(MARKS.sub("", word).casefold(), *match.span())
         else:  # a script without capitals, which hardly parts its words
-            for place, character in enumerate(word, found.start()):
+            for place, character in enumerate(word, match.start()):
                 yield Token(character, place, place + 1)
 
 
@@ -111,10 +111,10 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
     for part in filter(None, parts):
         size = len(part)
         places = range(place, len(keys) - size + 1)
-        found = next((at for at in places if keys[at] == part[0] and keys[at : at + size] == part), None)
-        if found is None:
+        start = next((at for at in places if keys[at] == part[0] and keys[at : at + size] == part), None)
+        if start is None:
             return None
-        first, place = found if first is None else first, found + size
+        first, place = start if first is None else first, start + size
     return None if first is None else (words[first].start, words[place - 1].stop)
 
 

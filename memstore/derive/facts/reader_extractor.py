@@ -98,17 +98,19 @@ class ReaderExtractor:
         ]
         for place, notes in zip(places, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
-            own = [note for note in notes if not is_pasted(message, note.start, note.stop)]
+            own_notes = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in READ_WHOLE:
-                found = extract_memory(utterance, own, memory, types)
+                facts = extract_memory(utterance, own_notes, memory, types)
             else:
-                is_answer = place > 0 and bool(own) and _is_heard_by_all(batch.messages[place - 1], message)
+                is_answer = place > 0 and bool(own_notes) and _is_heard_by_all(batch.messages[place - 1], message)
                 question = question_of(said[place - 1]) if is_answer else ""
-                found = extract(utterance, own, before[place], question=question, types=types)
-            friends = {one.speaker for one in before[place] if one.role == Role.USER} - {None, message.name}
+                facts = extract(utterance, own_notes, before[place], question=question, types=types)
+            friends = {
+                earlier_utterance.speaker for earlier_utterance in before[place] if earlier_utterance.role == Role.USER
+            } - {None, message.name}
             may_change = message.role == Role.USER and not friends
-            for fact in islice(found, MAX_FACTS_PER_MESSAGE):
+            for fact in islice(facts, MAX_FACTS_PER_MESSAGE):
                 yield message, replace(fact, may_change=may_change)
 
 

@@ -72,13 +72,13 @@ class Resolution:
 
 
 def reconcile(
-    new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
+    new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
 ) -> Resolution:
     """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
     """
-    decision = _decide(new, known, said_at, find_twin=find_twin)
+    decision = _decide(new, hits, said_at, find_twin=find_twin)
     return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
 
 
@@ -86,32 +86,32 @@ def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
     """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
     if not _is_by_model(new.fact):
         return False
-    others = [one for one in ended if not _fills_alike(new, one)]
-    is_set = any(one.fact.recipe == HAND or one.by_hand is not None or one.fact.importance == ALWAYS for one in others)
-    return is_set or any(is_protection(one.fact) and not denies(one.fact, new.fact, new.said) for one in others)
+    hits = [hit for hit in ended if not _fills_alike(new, hit)]
+    is_set = any(hit.fact.recipe == HAND or hit.by_hand is not None or hit.fact.importance == ALWAYS for hit in hits)
+    return is_set or any(is_protection(hit.fact) and not denies(hit.fact, new.fact, new.said) for hit in hits)
 
 
-def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
+def _decide(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
-    known = [one for one in known if one.fact.state != "erased"]
+    hits = [hit for hit in hits if hit.fact.state != "erased"]
     if new.ends or new.successor:
-        return _end_named(new, known, said_at, find_twin=find_twin)
-    subjects = same_subjects(fact, [one.fact for one in known])
-    mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
+        return _end_named(new, hits, said_at, find_twin=find_twin)
+    subjects = same_subjects(fact, [hit.fact for hit in hits])
+    mates = [hit for hit in hits if is_same_entity(hit.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
         return Resolution(begins_at, twin=twin)
-    alike = [one for one in mates if _fills_alike(new, one)]
+    alike = [hit for hit in mates if _fills_alike(new, hit)]
     if alike and not _is_by_model(fact):  # which says no less: the reader's sentence waits behind it
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # A statement about one's own daughter, by her name alone, counts as said by the subject.
-        kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
-        rivals = [one for one in mates if _is_rival(new.slot, said_at, one)]
+        kin = bool(new.speaker) and any(subject.startswith(f"{new.speaker}'s ") for subject in subjects)
+        rivals = [hit for hit in mates if _is_rival(new.slot, said_at, hit)]
         is_own = new.said_by_subject or kin
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
         if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
@@ -119,25 +119,25 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
         if decision is not None:
             return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
-        one
-        for one in mates
-        if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
+        hit
+        for hit in mates
+        if hit.fact.state == "active" and (new.slot is None or hit.fact.attribute is None) and _contradicts(fact, hit)
     ]
-    is_against = not new.said_by_subject and any(is_protection(one.fact) for one in contradicted)
+    is_against = not new.said_by_subject and any(is_protection(hit.fact) for hit in contradicted)
     return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted), waits=is_against)
 
 
-def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+def _end_named(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
     """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
     ends = [
-        one
-        for one in known
-        if one.fact.id in new.ends
-        and one.last_said < said_at
-        and (one.fact.state == "active" or _holds_at(one.fact, said_at))
+        hit
+        for hit in hits
+        if hit.fact.id in new.ends
+        and hit.last_said < said_at
+        and (hit.fact.state == "active" or _holds_at(hit.fact, said_at))
     ]
-    others = [one for one in known if one not in ends]
-    decision = _decide(replace(new, ends=(), successor=None), others, said_at, find_twin=find_twin)
+    other_hits = [hit for hit in hits if hit not in ends]
+    decision = _decide(replace(new, ends=(), successor=None), other_hits, said_at, find_twin=find_twin)
     if decision.twin is not None:
         return decision
     successors = [each for each in (decision.successor, new.successor) if each is not None]
@@ -161,16 +161,16 @@ def _holds_at(fact: FactColumns, moment: datetime) -> bool:
 
 def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | None:
     words = _plain(new.fact.text)
-    identical = [one for one in mates if _plain(one.fact.text) == words]
+    identical = [hit for hit in mates if _plain(hit.fact.text) == words]
     if identical:
-        return min(identical, key=lambda one: (one.fact.state != "active", one.fact.id))
-    near = [one for one in mates if _is_near(new, one)]
-    return min(near, key=lambda one: (one.fact.state != "active", -(one.cosine or 0.0), one.fact.id), default=None)
+        return min(identical, key=lambda hit: (hit.fact.state != "active", hit.fact.id))
+    near = [hit for hit in mates if _is_near(new, hit)]
+    return min(near, key=lambda hit: (hit.fact.state != "active", -(hit.cosine or 0.0), hit.fact.id), default=None)
 
 
-def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
-    fact, slot = one.fact, new.slot
-    if fact.type != new.fact.type or one.cosine is None or one.cosine < SAME_COSINE:
+def _is_near(new: ExtractedFact, hit: KnownFact) -> bool:
+    fact, slot = hit.fact, new.slot
+    if fact.type != new.fact.type or hit.cosine is None or hit.cosine < SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
@@ -188,10 +188,10 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     return same and next(numbers) == next(numbers)
 
 
-def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
+def _fills_alike(new: ExtractedFact, hit: KnownFact) -> bool:
     """Whether one of the two is by a model, and the other by the reader, and both fill a slot with the same value."""
-    fact, slot = one.fact, new.slot
-    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or one.by_hand is not None:
+    fact, slot = hit.fact, new.slot
+    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or hit.by_hand is not None:
         return False
     by_both = _is_by_model(fact) != _is_by_model(new.fact) and HAND not in (fact.recipe, new.fact.recipe)
     return by_both and slot.value.casefold() == (fact.value or "").casefold()
@@ -201,14 +201,14 @@ def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE)
 
 
-def says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
+def says_no_more(new: ExtractedFact, hit: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
-    fact, slot = one.fact, new.slot
+    fact, slot = hit.fact, new.slot
     if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
-        return fact.recipe != HAND and reconcile(new, [one]).twin is not None
+        return fact.recipe != HAND and reconcile(new, [hit]).twin is not None
     return slot.value.casefold() == fact.value.casefold()
 
 
@@ -224,38 +224,38 @@ def _decide_slot(
     said_by_subject: bool,
 ) -> Resolution | None:
     """Decide by other values of the slot."""
-    active = [one for one in rivals if one.fact.state == "active"]
-    of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
+    active = [hit for hit in rivals if hit.fact.state == "active"]
+    of_theirs = bool(new.speaker) and all(f"{hit.fact.subject}'s ".startswith(f"{new.speaker}'s ") for hit in active)
     if active and not (said_by_subject or of_theirs):
-        is_against = any(is_protection(one.fact) for one in active)
+        is_against = any(is_protection(hit.fact) for hit in active)
         return Resolution(begins_at, contradicted=tuple(active), waits=is_against)
-    later = [one for one in rivals if one.last_said > said_at]
-    if not any(one.fact.state == "active" for one in later):
-        if equal := [one for one in active if one.last_said == said_at]:
+    later = [hit for hit in rivals if hit.last_said > said_at]
+    if not any(hit.fact.state == "active" for hit in later):
+        if equal := [hit for hit in active if hit.last_said == said_at]:
             return Resolution(begins_at, contradicted=tuple(equal))
         # A value that comes in after its time is outdated even where the later one has ended meanwhile.
         if not later or not said_by_subject:
             return Resolution(begins_at, ended=tuple(active)) if active else None
-    successor = min(Successor(_holds_since(one, said_at), one.fact.id) for one in later)
-    earlier = [one for one in rivals if one.last_said < said_at]
+    successor = min(Successor(_holds_since(hit, said_at), hit.fact.id) for hit in later)
+    earlier = [hit for hit in rivals if hit.last_said < said_at]
     ended = [
-        one for one in earlier if one.fact.state == "active" or (one.fact.valid_to and one.fact.valid_to > begins_at)
+        hit for hit in earlier if hit.fact.state == "active" or (hit.fact.valid_to and hit.fact.valid_to > begins_at)
     ]
     return Resolution(begins_at, ended=tuple(ended), successor=successor)
 
 
-def _holds_since(one: KnownFact, moment: datetime) -> datetime:
+def _holds_since(hit: KnownFact, moment: datetime) -> datetime:
     """Return since when a fact holds that was last said after this moment."""
-    begin = one.fact.valid_from or one.fact.occurred_at
-    return begin if begin > moment else one.last_said
+    begin = hit.fact.valid_from or hit.fact.occurred_at
+    return begin if begin > moment else hit.last_said
 
 
-def _is_rival(slot: Slot, said_at: datetime, one: KnownFact) -> bool:
+def _is_rival(slot: Slot, said_at: datetime, hit: KnownFact) -> bool:
     """Whether the two cannot both hold now, or could not when the known one did."""
-    fact = one.fact
+    fact = hit.fact
     if fact.attribute != slot.attribute or fact.value is None or fact.state not in ("active", "superseded"):
         return False
-    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, one.last_said)
+    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, hit.last_said)
 
 
 def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
@@ -275,25 +275,25 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 def is_same_value(value: str, other: str) -> bool:
     """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
-    words, others = (set(_WORD.findall(each.casefold())) for each in (value, other))
-    return words <= others or others <= words
+    words, other_words = (set(_WORD.findall(each.casefold())) for each in (value, other))
+    return words <= other_words or other_words <= words
 
 
 # -- without a slot
 
 
-def _contradicts(fact: FactColumns, one: KnownFact) -> bool:
+def _contradicts(fact: FactColumns, hit: KnownFact) -> bool:
     """Whether two lasting statements differ in a negation or in a number, and in nothing else.
 
     Two events, or two plans, that do so are mostly two events, and both happened.
     """
-    if one.fact.type != fact.type or kind_of(fact.type) == "episodic":
+    if hit.fact.type != fact.type or kind_of(fact.type) == "episodic":
         return False
-    if one.cosine is not None and one.cosine >= CONTRARY:
-        words, others = content_words(fact.text), content_words(one.fact.text)
-        if words != others and _without_denial(words) == _without_denial(others):
+    if hit.cosine is not None and hit.cosine >= CONTRARY:
+        words, other_words = content_words(fact.text), content_words(hit.fact.text)
+        if words != other_words and _without_denial(words) == _without_denial(other_words):
             return True
-    text, other = _plain(fact.text), _plain(one.fact.text)
+    text, other = _plain(fact.text), _plain(hit.fact.text)
     return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
 
 

@@ -76,7 +76,7 @@ class Utterance:
             text = text[: pasted.start()].ljust(len(text))
         text = _without_quotes(text)
         return _ITEM.sub(
-            lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
+            lambda match: ("," if match.string[match.start() - 1] not in ":,;" else " ").ljust(len(match[0])), text
         )
 
     @cached_property
@@ -102,12 +102,12 @@ def in_quotes(words: str) -> str:
 
 def _without_quotes(text: str) -> str:
     for quoted in (_QUOTED, _SINGLE):
-        text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blank(found), text)
+        text = quoted.sub(lambda match: f" {match[1]} " if _NICKNAME.fullmatch(match[1]) else _blank(match), text)
     return text
 
 
-def _blank(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found[0])
+def _blank(match: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def type_of(words: str, types: Mapping[str, re.Pattern[str]]) -> str | None:
