@@ -69,7 +69,7 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     """Pass an event on; return the context for a prompt, None if nothing is remembered."""
     kind = event.get("hook_event_name") or event.get("type")
     # A process for these arguments and this environment, in a folder that only this user enters.
-    settings = sorted(one for one in os.environ.items() if one[0].startswith("MEMSTORE_"))
+    settings = sorted(variable for variable in os.environ.items() if variable[0].startswith("MEMSTORE_"))
     key = sha256(json.dumps([list(arguments), settings]).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memstore" / "hook" / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -172,27 +172,27 @@ class Settings(BaseSettings):
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
-def load(given: Mapping[str, Any]) -> Settings:
+def load(options: Mapping[str, Any]) -> Settings:
     """Return the settings, with these options of them.
 
     Raises `ConfigurationError` for a name that is no option and for a wrong value, with the file or variable of it: a
     misspelt URL would silently open another database.
     """
-    _check_names(given, "{!r} is no option of memstore.")
-    known = {name: f"MEMSTORE_{name.upper()}" for name in Settings.model_fields}
+    _check_names(options, "{!r} is no option of memstore.")
+    variables = {name: f"MEMSTORE_{name.upper()}" for name in Settings.model_fields}
     for variable in os.environ:
         if variable.upper().startswith("MEMSTORE_") and variable.upper() != CONFIG:
-            _check_names([variable[9:].lower()], f"The environment has {variable}, {NO_OPTION}", known)
+            _check_names([variable[9:].lower()], f"The environment has {variable}, {NO_OPTION}", variables)
     file = read_file()
     _check_names(file, f"{file_path()} has {{!r}}, {NO_OPTION}")
     try:
-        return Settings(**given)
+        return Settings(**options)
     except ValidationError as error:
         wrong = [(str(each["loc"][0]), each) for each in error.errors()]
     reasons = []
     for name, each in wrong:
         shown = "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60]  # it may hold a key
-        place = name if name in given else _with_source(name, file)
+        place = name if name in options else _with_source(name, file)
         reasons.append(f"{place}={shown}: {each['msg'].removeprefix('Value error, ')}")
     raise ConfigurationError("; ".join(reasons))
 
@@ -204,17 +204,17 @@ def source_of(name: str, value: Any) -> str:
 
 
 def _with_source(name: str, file: Mapping[str, Any]) -> str:
-    variable = next((known for known in os.environ if known.upper() == f"MEMSTORE_{name.upper()}"), None)
+    variable = next((key for key in os.environ if key.upper() == f"MEMSTORE_{name.upper()}"), None)
     return variable or (f"{file_path()}: {name}" if name in file else name)
 
 
-def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] | None = None) -> None:
+def _check_names(names: Iterable[str], complaint: str, labels: Mapping[str, str] | None = None) -> None:
     """Refuse an unknown name, and suggest a similar one, or list all."""
-    known = known or {name: name for name in Settings.model_fields}
+    labels = labels or {name: name for name in Settings.model_fields}
     for name in names:
-        if name not in known:
-            near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.7)
-            hint = f"Did you mean {known[near[0]]}?" if near else f"There are {', '.join(known.values())}."
+        if name not in labels:
+            near = get_close_matches(str(name).lower(), labels, n=1, cutoff=0.7)
+            hint = f"Did you mean {labels[near[0]]}?" if near else f"There are {', '.join(labels.values())}."
             raise ConfigurationError(f"{complaint.format(name)} {hint}")
 
 

@@ -42,7 +42,7 @@ def remove_controls(text: str) -> str:
 
 def escape_controls(written: str) -> str:
     """Return JSON whose control characters are escaped: the same value, and no terminal obeys it."""
-    return CONTROL_CHARS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return CONTROL_CHARS.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def word_set(words: str) -> frozenset[str]:
@@ -54,8 +54,8 @@ def is_deep(value: object) -> bool:
     """Return whether JSON has more than `MAX_JSON_DEPTH` levels. Counted: Python's own limit differs by version."""
     level: list[Any] = [value]
     for _ in range(MAX_JSON_DEPTH + 1):
-        level = [one for one in level if isinstance(one, dict | list | tuple)]
-        inner = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
+        level = [node for node in level if isinstance(node, dict | list | tuple)]
+        inner = (part for node in level for part in (node.values() if isinstance(node, dict) else node))
         level = list({id(part): part for part in inner}.values())  # each once: one may hold itself, twice
     return bool(level)
 
@@ -84,7 +84,7 @@ def replace_escaped_surrogates(body: bytes) -> bytes:
     """Return a JSON text with U+FFFD for escapes of lone surrogates, which some readers of JSON refuse."""
     if not _SURROGATE_ESCAPE.search(body):
         return body
-    return _ESCAPE.sub(lambda found: rb"\ufffd" if found[1] else found[0], body)
+    return _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], body)
 
 
 def replace_surrogates(text: str) -> str:
@@ -162,14 +162,14 @@ _CONTROL = re.compile(rf"{_TOKEN.pattern}|<(?=[^\s<>]{{1,64}}>)|\[(?=/?[A-Z_]{{3
 def json_line(value: object) -> str:
     """Return a line of JSON in which control tokens of chat templates ("<|im_end|>") are escaped: servers obey them."""
     line = escape_controls(json.dumps(value, ensure_ascii=False))
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
 
 
 def escape_control_tokens(text: str) -> str:
     """Return a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"; nor a control."""
-    return _TOKEN.sub(lambda found: f"{found[0]} ", remove_controls(text))
+    return _TOKEN.sub(lambda match: f"{match[0]} ", remove_controls(text))
 
 
 def blank_fenced_blocks(text: str) -> str:
     """Return the text with blanks in place of what a context had put into it: every character keeps its place."""
-    return _FENCED.sub(lambda found: " " * len(found[0]), text)
+    return _FENCED.sub(lambda match: " " * len(match[0]), text)

@@ -23,25 +23,25 @@ def name_of(call: Mapping[str, Any]) -> str:
 
 def raw_arguments(call: Mapping[str, Any]) -> object:
     """Return the arguments, JSON in a string being read; a text that is no JSON is itself, and none are None."""
-    given = _stored_arguments(call)
-    if not isinstance(given, str):
-        return given
+    arguments = _stored_arguments(call)
+    if not isinstance(arguments, str):
+        return arguments
     try:
-        return read_json(given) if given.strip() else None
+        return read_json(arguments) if arguments.strip() else None
     except ValueError:
-        return given
+        return arguments
 
 
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
-    given = raw_arguments(call) or {}
-    return dict(given) if isinstance(given, Mapping) else {UNREAD: given}
+    arguments = raw_arguments(call) or {}
+    return dict(arguments) if isinstance(arguments, Mapping) else {UNREAD: arguments}
 
 
 def arguments_text(call: Mapping[str, Any]) -> str:
     """Return the arguments as JSON: as they were stored, where that is what they were."""
-    given = _stored_arguments(call)
-    return given if isinstance(given, str) else json.dumps({} if given is None else given, ensure_ascii=False)
+    value = _stored_arguments(call)
+    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
 
 
 def stored_call(id: object, name: object, arguments: object) -> dict[str, Any]:

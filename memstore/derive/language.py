@@ -36,7 +36,7 @@ _COMMON = {
 _LANGUAGES = {code: frozenset(words.split()) for code, words in _COMMON.items()}
 # One that is common in several languages tells little of each.
 _WEIGHTS = {
-    code: {word: 1 / sum(word in others for others in _LANGUAGES.values()) for word in words}
+    code: {word: 1 / sum(word in vocabulary for vocabulary in _LANGUAGES.values()) for word in words}
     for code, words in _LANGUAGES.items()
 }
 

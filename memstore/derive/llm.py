@@ -104,10 +104,10 @@ def write_day(moment: datetime) -> str:
 
 def read_day(written: str | None, said: datetime) -> datetime | None:
     """Return the start of a day, month or year that the model wrote; None for anything else and for far away years."""
-    found = _DAY.match((written or "").strip())
-    if not found:
+    match = _DAY.match((written or "").strip())
+    if not match:
         return None
-    year, month, day = (int(number or 1) for number in found.groups())
+    year, month, day = (int(number or 1) for number in match.groups())
     if abs(year - said.year) > MOST_YEARS:
         return None
     try:

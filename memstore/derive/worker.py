@@ -167,11 +167,11 @@ class Worker:
     # -- a job
 
     def _show_call(self, call: CallProgress) -> None:
-        one, refused = call.usage, self.made["refused"]
+        usage, refused = call.usage, self.made["refused"]
         if call.has_ended:
-            numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
+            numbers = (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.tokens_per_second, refused)
             template = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
-            logger.info(template, one.deriver, one.model, *numbers)
+            logger.info(template, usage.deriver, usage.model, *numbers)
         self._on_call(replace(call, refused=refused))
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:

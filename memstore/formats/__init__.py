@@ -114,11 +114,11 @@ class PlainText:
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a text whose frame no message can imitate."""
         sections = [
-            *((one.name, section_text(one)) for one in content.static_sections),
+            *((section.name, section_text(section)) for section in content.static_sections),
             ("What holds always", standing_facts_text(content.standing_facts)),
             ("Earlier in this conversation", summaries_text(content.summaries)),
             ("The latest messages", _conversation_text(content.turns_before)),
-            *((one.name, section_text(one)) for one in content.custom_sections),
+            *((section.name, section_text(section)) for section in content.custom_sections),
             ("Remembered", memory_text(content.facts, content.hits)),
             ("The next message", _question_text(content)),
             ("What came after it", _conversation_text(content.turns_after)),

@@ -55,10 +55,12 @@ class Anthropic:
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it, each result apart."""
         content = message["content"]
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(one) for one in content]
-        results = [_stored_result(one) for one in blocks if one["type"] == "tool_result"]
-        calls = [stored_call(one["id"], one["name"], one["input"]) for one in blocks if one["type"] == "tool_use"]
-        rest = [one for one in blocks if one["type"] not in ("tool_use", "tool_result")]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(block) for block in content]
+        results = [_stored_result(block) for block in blocks if block["type"] == "tool_result"]
+        calls = [
+            stored_call(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"
+        ]
+        rest = [block for block in blocks if block["type"] not in ("tool_use", "tool_result")]
         if not rest and not calls:
             return results
         stored: Json = {"role": message["role"], "content": _stored_content(rest)}
@@ -150,7 +152,7 @@ def _text(text: str) -> Json:
 
 def _stored_result(block: Mapping[str, Any]) -> Json:
     content = block.get("content") or ""
-    stored = content if isinstance(content, str) else _stored_content([dict(one) for one in content])
+    stored = content if isinstance(content, str) else _stored_content([dict(inner_block) for inner_block in content])
     return {"role": "tool", "content": stored or "", "tool_call_id": block["tool_use_id"]}
 
 
@@ -160,4 +162,4 @@ def _stored_content(blocks: list[Json]) -> Any:
         return None
     if len(blocks) == 1 and blocks[0]["type"] == "text":
         return blocks[0]["text"]
-    return [_text(one["text"]) if one["type"] == "text" else one for one in blocks]
+    return [_text(block["text"]) if block["type"] == "text" else block for block in blocks]

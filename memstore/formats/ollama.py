@@ -60,12 +60,12 @@ def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
     calls: list[Json] = []
     for are_results, group in groupby(messages, key=lambda message: message["role"] == Role.TOOL):
         if not are_results:
-            others = list(group)
-            calls = others[-1].get("tool_calls") or []
-            yield from map(_message, others)
+            talk = list(group)
+            calls = talk[-1].get("tool_calls") or []
+            yield from map(_message, talk)
             continue
         places = {call.get("id"): place for place, call in reversed(list(enumerate(calls)))}
-        for result in sorted(group, key=lambda one: places.get(one.get("tool_call_id"), len(calls))):
+        for result in sorted(group, key=lambda message: places.get(message.get("tool_call_id"), len(calls))):
             place = places.get(result.get("tool_call_id"))
             name = result.get("name") if place is None else name_of(calls[place])
             yield _message(result) | ({"tool_name": name} if name else {})
@@ -73,10 +73,10 @@ def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
 
 def _message(message: Json) -> Json:
     parts = content_parts(message.get("content"))
-    images = [one.data for one in parts if one.kind == "image" and one.data]
-    thoughts = "\n".join(one.text for one in parts if one.kind == "thought" and one.text)
+    images = [piece.data for piece in parts if piece.kind == "image" and piece.data]
+    thoughts = "\n".join(piece.text for piece in parts if piece.kind == "thought" and piece.text)
     role = Role.SYSTEM if message["role"] == Role.DEVELOPER else message["role"]
-    text = plain_text(one for one in parts if not (one.kind == "image" and one.data))
+    text = plain_text(piece for piece in parts if not (piece.kind == "image" and piece.data))
     more = {
         "thinking": thoughts,
         "images": images,

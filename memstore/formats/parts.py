@@ -236,7 +236,7 @@ def map_texts(message: Json, change: Callable[[str], str]) -> Json:
 
 
 def _section_parts(kind: PartKind, sections: Iterable[CustomSection]) -> list[PromptPart]:
-    return [part for one in sections for part in _system_parts(kind, section_text(one))]
+    return [part for section in sections for part in _system_parts(kind, section_text(section))]
 
 
 def _system_parts(kind: PartKind, text: str) -> list[PromptPart]:
@@ -339,8 +339,8 @@ _QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
 
 def clean_name(name: object) -> str:
     """Return a name on one line, without colons or invisible characters; it may become empty."""
-    kinds = [(one, unicodedata.category(one)) for one in remove_controls(str(name))]
-    seen = "".join(" " if one.isspace() or kind in _INVISIBLE else one for one, kind in kinds if kind != "Cf")
+    kinds = [(char, unicodedata.category(char)) for char in remove_controls(str(name))]
+    seen = "".join(" " if char.isspace() or kind in _INVISIBLE else char for char, kind in kinds if kind != "Cf")
     return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
 
 
@@ -360,7 +360,7 @@ def speaker_label(role: str, name: object = None) -> str:
 
 def summaries_text(summaries: Sequence[Summary]) -> str:
     """Return the summaries, the oldest first; "" for none."""
-    ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.level))
+    ordered = sorted(summaries, key=lambda summary: (summary.from_seq, -summary.level))
     return _fence("summaries", [indent(summary.text) for summary in ordered])
 
 
@@ -444,5 +444,5 @@ def indent_further_lines(text: str) -> str:
 
     Empty lines stay empty: blanks in them would cost tokens.
     """
-    first, *others = escape_control_tokens(text).strip().splitlines() or [""]
-    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])
+    first, *rest = escape_control_tokens(text).strip().splitlines() or [""]
+    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in rest)])

@@ -280,9 +280,9 @@ def _load(group: str, name: str, settings: Settings | None) -> Any:
 def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     """Return the function that loads a provider, and the model's name for it; raises `ProviderMissing`."""
     kind, _, model = name.partition(":")
-    known = installed_entry_points(group)
-    if kind in known.names:
-        return known[kind].load(), model
+    entries = installed_entry_points(group)
+    if kind in entries.names:
+        return entries[kind].load(), model
     function, _, model = model.partition(":")
     if all(part.isidentifier() for part in (*kind.split("."), function)):
         try:
@@ -295,6 +295,6 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
                 raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.")
             return load, model
     raise ProviderMissing(
-        f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
+        f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(entries.names))}; "
         "a function of your own is named module:function."
     )

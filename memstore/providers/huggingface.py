@@ -105,11 +105,11 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Tokenizer, bos: str | None) -> None:
         self._plain, self._special = (Tokenizer.from_str(tokenizer.to_str()) for _ in range(2))
-        for own in (self._plain, self._special):
-            own.no_truncation()
-            own.no_padding()
-            if hasattr(own.model, "_resize_cache"):
-                own.model._resize_cache(0)  # the library's own, which holds words of the texts
+        for copy in (self._plain, self._special):
+            copy.no_truncation()
+            copy.no_padding()
+            if hasattr(copy.model, "_resize_cache"):
+                copy.model._resize_cache(0)  # the library's own, which holds words of the texts
         self._plain.encode_special_tokens = True
         self._bos = bos
         self._separators = _separators(tokenizer)

@@ -80,8 +80,8 @@ class MiniLM:
         """
         encoding = self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False)
         parts = zip(encoding.tokens, encoding.offsets, strict=True)
-        known = sum(stop - start for token, (start, stop) in parts if token != "[UNK]" and stop - start > 1)  # nosec B105
-        return 2 * known >= sum(map(str.isalnum, text))
+        letters = sum(stop - start for token, (start, stop) in parts if token != "[UNK]" and stop - start > 1)  # nosec B105
+        return 2 * letters >= sum(map(str.isalnum, text))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""

@@ -266,8 +266,8 @@ class OllamaChat:
 
         Some versions count only what the cache did not hold (0.30.0 was one), so that a low count alone proves nothing.
         """
-        first, *others = request.messages
-        fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *others]
+        first, *rest = request.messages
+        fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *rest]
         body = self._body(ChatRequest(fresh, request.schema, 1, seconds)) | {"stream": False}
         with suppress(TimeoutError):
             return count_in(

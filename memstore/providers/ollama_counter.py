@@ -68,7 +68,7 @@ class OllamaCounter:
         self._num_ctx = num_ctx
         self._bytes = BytesCounter()
         self._lock = threading.RLock()
-        self._known: _Model | None = None
+        self._cached_model: _Model | None = None
         self._away_until = 0.0
 
     def __repr__(self) -> str:
@@ -76,19 +76,19 @@ class OllamaCounter:
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text by the model's tokenizer; a bound by bytes where that is not had."""
-        known = self._current()
-        if known is None or known.vocabulary is None:
+        model = self._current()
+        if model is None or model.vocabulary is None:
             return self._bytes.count(text)
-        return known.vocabulary.count_text(text)
+        return model.vocabulary.count_text(text)
 
     def count_message(self, message: Mapping[str, Any]) -> int:
         """Return what one message is expected to add: its values, and what the template puts around a short one."""
-        known = self._current()
-        if known is None or known.vocabulary is None:
+        model = self._current()
+        if model is None or model.vocabulary is None:
             return self._bytes.count_message(message)
-        if known.overhead is None:
-            known.overhead = known.vocabulary.message_overhead(self.count_messages)
-        return known.vocabulary.count_message(message, known.overhead)
+        if model.overhead is None:
+            model.overhead = model.vocabulary.message_overhead(self.count_messages)
+        return model.vocabulary.count_message(message, model.overhead)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the tokens of the prompt that the server renders: "exact" where its own tokenizer has counted them.
@@ -96,24 +96,24 @@ class OllamaCounter:
         Otherwise "upper_bound": by the bytes of the rendered prompt, or of the messages where nothing is rendered. With
         images "estimated". Raises InvalidInput where the server refuses the messages.
         """
-        known = self._current()
-        tokens = None if known is None else self._count_rendered(known, messages, tools)
-        if known is None or tokens is None:
+        model = self._current()
+        tokens = None if model is None else self._count_rendered(model, messages, tools)
+        if model is None or tokens is None:
             return self._bytes.count_messages(messages, tools)
         if not only_text(messages):
             return Count(tokens, "estimated")
-        return Count(tokens, "upper_bound" if known.vocabulary is None else "exact")
+        return Count(tokens, "upper_bound" if model.vocabulary is None else "exact")
 
     def _count_rendered(
-        self, known: _Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
+        self, model: _Model, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]
     ) -> int | None:
         """Return the tokens of the rendered prompt; None where the server does not render, now or ever."""
-        if not known.renders or time.monotonic() < self._away_until:
+        if not model.renders or time.monotonic() < self._away_until:
             return None
         try:
-            return known.count_chat(as_json([[as_template(message) for message in messages], list(tools)]))
+            return model.count_chat(as_json([[as_template(message) for message in messages], list(tools)]))
         except _NotRendered:
-            known.renders = False
+            model.renders = False
         except ModelUnavailable:
             self._away_until = time.monotonic() + RETRY_AFTER
         except ProviderError as error:
@@ -124,15 +124,15 @@ class OllamaCounter:
         """Return the model as the server has it now; None while it is away."""
         with self._lock:
             now = time.monotonic()
-            if self._known is not None and now < self._known.seen + CHECK_AFTER:
-                return self._known
+            if self._cached_model is not None and now < self._cached_model.seen + CHECK_AFTER:
+                return self._cached_model
             if now < self._away_until:
-                return self._known
+                return self._cached_model
             try:
-                self._known = self._describe(self._known)
+                self._cached_model = self._describe(self._cached_model)
             except ModelUnavailable:
                 self._away_until = now + RETRY_AFTER
-            return self._known
+            return self._cached_model
 
     def _describe(self, before: _Model | None) -> _Model:
         listing = self._server.ask("/api/tags", self._model, seconds=2.0)

@@ -284,9 +284,9 @@ class OpenAIChat:
         if self.shape == "json_schema":
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
-        first, *others = request.messages
+        first, *rest = request.messages
         instructions = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
-        body["messages"] = [{**first, "content": instructions}, *others]
+        body["messages"] = [{**first, "content": instructions}, *rest]
         if self.shape == "text":
             return body
         shape = {"type": "json_object"} | ({"schema": schema} if self.shape == "json_object_with_schema" else {})

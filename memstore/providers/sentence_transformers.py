@@ -95,10 +95,10 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
     tokenizers = importlib.import_module("tokenizers")
     fast = tokenizer if isinstance(tokenizer, tokenizers.Tokenizer) else tokenizer.backend_tokenizer
     # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
-    own = tokenizers.Tokenizer.from_str(fast.to_str())
-    own.no_truncation()
-    own.no_padding()
-    return lambda text: len(own.encode(text, add_special_tokens=False))
+    copy = tokenizers.Tokenizer.from_str(fast.to_str())
+    copy.no_truncation()
+    copy.no_padding()
+    return lambda text: len(copy.encode(text, add_special_tokens=False))
 
 
 def load_model(name: str, kind: str) -> Any:

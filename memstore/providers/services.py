@@ -159,8 +159,8 @@ class ServedChatModel:
         self._default_window = default_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
-        self._known: ModelInfo | None = None
-        self._given: int | None = None
+        self._cached_info: ModelInfo | None = None
+        self._allotment: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
 
     def __repr__(self) -> str:
@@ -181,13 +181,13 @@ class ServedChatModel:
         """The window that is really had: the setting's, or what the server tells or shows where that is less."""
         server_window = self._info.context_tokens
         window = self._window or server_window or self._default_window
-        return min(window, server_window or window, self._given or window)
+        return min(window, server_window or window, self._allotment or window)
 
     @property
     def abilities(self) -> str:
         """The window, how it is known, and the way in which JSON is asked for, in words."""
         tokens = self.context_tokens
-        sources = {self._window: "set", self._info.context_tokens: "told by the server", self._given: "allotted"}
+        sources = {self._window: "set", self._info.context_tokens: "told by the server", self._allotment: "allotted"}
         shape = getattr(self._endpoint, "shape", None)  # which one of your own need not have
         as_json = f", JSON asked for as {shape}" if shape else ""
         return f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')}){as_json}"
@@ -207,10 +207,10 @@ class ServedChatModel:
 
     @property
     def _info(self) -> ModelInfo:
-        if self._known is None:
-            self._known = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
-            self._given = self._given or self._known.allotted
-        return self._known
+        if self._cached_info is None:
+            self._cached_info = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
+            self._allotment = self._allotment or self._cached_info.allotted
+        return self._cached_info
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
@@ -276,7 +276,7 @@ class ServedChatModel:
                 raise
 
         answer = retries.run(ask)
-        self._given = answer.window or self._given
+        self._allotment = answer.window or self._allotment
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
@@ -285,9 +285,9 @@ class ServedChatModel:
                 lambda seconds: self._endpoint.answer(replace(request, seconds=seconds))
             )
         except ModelReplaced:
-            self._known = None
+            self._cached_info = None
             raise
-        self._given = answer.window or self._given
+        self._allotment = answer.window or self._allotment
         self._prove_whole(request, answer)
         # Tokens that a server does not count are estimated: days and backfills have limits.
         prompt = answer.prompt_tokens or ceil(_size(request.messages) * USUAL_RATE)
@@ -382,8 +382,8 @@ def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:
     # In the last message: some templates refuse two of one role.
     more = f"\n\nAn earlier answer to this could not be used. {wrong} Answer anew, with the JSON object alone."
     kept = more.encode("utf-8", "replace")[:FEEDBACK].decode("utf-8", "ignore")
-    *others, last = prompt
-    return [*others, last | {"content": last["content"] + kept}]
+    *rest, last = prompt
+    return [*rest, last | {"content": last["content"] + kept}]
 
 
 _NOT_STRICT = {"default", "minimum", "maximum", "title", "minLength", "maxLength", "minItems", "maxItems", "format"}

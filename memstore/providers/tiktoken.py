@@ -298,8 +298,8 @@ class EstimatedCounter(TiktokenCounter):
         self._factor = factor
 
     def _tokens(self, text: str) -> int:
-        others = 0 if text.isascii() else sum(char > "\x7f" for char in text)
-        return min(ceil(self._factor * (super()._tokens(text) + others / 2)), longest(text) + 1)
+        non_ascii = 0 if text.isascii() else sum(char > "\x7f" for char in text)
+        return min(ceil(self._factor * (super()._tokens(text) + non_ascii / 2)), longest(text) + 1)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the sum of `count_message`, 64, and for tools 700 and their JSON."""
@@ -403,8 +403,8 @@ def estimate(
         raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')
     if counter is None:
         counter = load_settings({}).counter
-    own = _load(counter_for(counter)) if isinstance(counter, str) else counter
-    return own.count_messages(messages, tools)
+    token_counter = _load(counter_for(counter)) if isinstance(counter, str) else counter
+    return token_counter.count_messages(messages, tools)
 
 
 @lru_cache(maxsize=8)

@@ -95,19 +95,19 @@ One: TypeAlias = "Strategy | str | Json"
 Strategies: TypeAlias = "One | Sequence[One]"
 
 
-def get_strategies(given: Strategies) -> tuple[Strategy, ...]:
+def get_strategies(choice: Strategies) -> tuple[Strategy, ...]:
     """Return strategies from names, JSON objects or strategies, in order. Raises `InvalidInput`, which lists the known.
 
     >>> get_strategies(["tool_calls", {"strategy": "summary_buffer", "trigger": 0.9}])
     (ToolCalls(older_than=10, share=0.6, least=40, most=300), SummaryBuffer(trigger=0.9, target=0.6, summary=0.2))
     """
-    listed = given if isinstance(given, list | tuple) else [given]
-    return tuple(_get_strategy(one) for one in listed)
+    listed = choice if isinstance(choice, list | tuple) else [choice]
+    return tuple(_get_strategy(item) for item in listed)
 
 
-def as_json(given: Strategies) -> list[Json]:
+def as_json(choice: Strategies) -> list[Json]:
     """Return strategies as settings keep them. Raises `InvalidInput` for strategies that have no name there."""
-    strategies = get_strategies(given)
+    strategies = get_strategies(choice)
     for strategy in strategies:
         if not _is_known(strategy):
             raise InvalidInput(
@@ -118,26 +118,26 @@ def as_json(given: Strategies) -> list[Json]:
 
 def describe_strategies(strategies: Iterable[Strategy]) -> list[Json]:
     """Return strategies as a receipt has them: of one's own the name alone."""
-    return [{"strategy": one.name} | (asdict(one) if _is_known(one) else {}) for one in strategies]  # type: ignore[call-overload]
+    return [{"strategy": strategy.name} | (asdict(strategy) if _is_known(strategy) else {}) for strategy in strategies]  # type: ignore[call-overload]
 
 
 def _is_known(strategy: Strategy) -> bool:
     return type(strategy) is STRATEGY_KINDS.get(strategy.name)
 
 
-def _get_strategy(one: object) -> Strategy:
-    if isinstance(one, str):
-        one = {"strategy": one}
-    if _is_strategy(one):
-        return one
-    if not isinstance(one, dict):
+def _get_strategy(item: object) -> Strategy:
+    if isinstance(item, str):
+        item = {"strategy": item}
+    if _is_strategy(item):
+        return item
+    if not isinstance(item, dict):
         raise InvalidInput(
-            f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known_names()}."
+            f"{item!r} is no strategy: give a name, a strategy, or a name with options; {_known_names()}."
         )
-    kind = STRATEGY_KINDS.get(str(one.get("strategy")))
+    kind = STRATEGY_KINDS.get(str(item.get("strategy")))
     if kind is None:
-        raise InvalidInput(f"The strategy {one.get('strategy')!r} is unknown; {_known_names()}.")
-    options = {key: value for key, value in one.items() if key != "strategy"}
+        raise InvalidInput(f"The strategy {item.get('strategy')!r} is unknown; {_known_names()}.")
+    options = {key: value for key, value in item.items() if key != "strategy"}
     names = [option.name for option in fields(kind)]
     if unknown := set(options) - set(names):
         raise InvalidInput(f"{kind.name} has no option {', '.join(sorted(unknown))}; it has {', '.join(names)}.")
@@ -145,8 +145,8 @@ def _get_strategy(one: object) -> Strategy:
     return strategy
 
 
-def _is_strategy(one: object) -> TypeGuard[Strategy]:
-    return not isinstance(one, type) and all(hasattr(one, name) for name in ("name", "run"))
+def _is_strategy(item: object) -> TypeGuard[Strategy]:
+    return not isinstance(item, type) and all(hasattr(item, name) for name in ("name", "run"))
 
 
 def _known_names() -> str:

@@ -56,7 +56,7 @@ def split_turns(messages: Sequence[Message]) -> tuple[list[Turn], list[Message]]
         message = messages[position]
         results: list[Message] = []
         if message.tool_calls:
-            results = list(takewhile(lambda one: one.role == Role.TOOL, messages[position + 1 :]))
+            results = list(takewhile(lambda follower: follower.role == Role.TOOL, messages[position + 1 :]))
         if message.role == Role.TOOL or (message.tool_calls and not _is_complete(message, results)):
             unpaired += [message, *results]
         else:
@@ -67,7 +67,7 @@ def split_turns(messages: Sequence[Message]) -> tuple[list[Turn], list[Message]]
 
 def _is_complete(call: Message, results: Sequence[Message]) -> bool:
     """Every call is answered and nothing else is: by id where calls have ids, else by number."""
-    asked = [one.get("id") for one in call.tool_calls or ()]
+    asked = [tool_call.get("id") for tool_call in call.tool_calls or ()]
     answered = [message.tool_call_id for message in results]
     if None in asked or None in answered:
         return len(asked) == len(answered)
@@ -292,13 +292,13 @@ def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[
     for option in fields(strategy):
         value = getattr(strategy, option.name)
         least = 0 if option.name in zero else 1
-        given = f"{strategy.name}: {option.name}={value!r}"
+        setting = f"{strategy.name}: {option.name}={value!r}"
         if option.type == "int" and (type(value) is not int or not least <= value <= MAX_OPTION_VALUE):
-            raise InvalidInput(f"{given}: give a whole number from {least}.")
+            raise InvalidInput(f"{setting}: give a whole number from {least}.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
-            raise InvalidInput(f"{given}: give a share above 0 and at most 1.")
+            raise InvalidInput(f"{setting}: give a share above 0 and at most 1.")
     values = [getattr(strategy, name) for name in falling]
-    if any(one <= other for one, other in pairwise(values)):
+    if any(upper <= lower for upper, lower in pairwise(values)):
         raise InvalidInput(f"{strategy.name}: of {', '.join(falling)} each must be above the next, not {values}.")
 
 
@@ -312,8 +312,10 @@ class _Nest:
     """
 
     def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
-        self.ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
-        self._starts = [one.from_seq for one in self.ordered]
+        self.ordered = sorted(
+            summaries, key=lambda summary: (summary.from_seq, -summary.to_seq, -summary.level, summary.id)
+        )
+        self._starts = [summary.from_seq for summary in self.ordered]
         self._upto_seq = upto_seq
 
     def side_by_side(self, place: int, to_seq: float) -> list[int]:
@@ -327,16 +329,16 @@ class _Nest:
     def finer(self, place: int) -> tuple[list[int], int]:
         """Return the places of those right under a summary, and how much longer they are; none where they leave out
         messages: refining must lose none."""
-        own = self.ordered[place]
-        under = self.side_by_side(place + 1, own.to_seq)
-        reach = own.from_seq
-        for one in under:
-            if self._starts[one] != reach:
+        summary = self.ordered[place]
+        under = self.side_by_side(place + 1, summary.to_seq)
+        reach = summary.from_seq
+        for child in under:
+            if self._starts[child] != reach:
                 break
-            reach = self.ordered[one].to_seq + 1
-        if reach <= min(own.to_seq, self._upto_seq):
+            reach = self.ordered[child].to_seq + 1
+        if reach <= min(summary.to_seq, self._upto_seq):
             return [], 0
-        return under, sum(self.ordered[one].tokens for one in under) - own.tokens
+        return under, sum(self.ordered[child].tokens for child in under) - summary.tokens
 
 
 def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
@@ -350,7 +352,7 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     oldest are left out. Then each is replaced by the finer ones under it while they fit, the newest first. So with more
     tokens never fewer messages are covered, and nothing that is returned could be refined within the tokens left.
     """
-    nest = _Nest((one for one in summaries if one.level >= 1 and one.from_seq <= upto_seq), upto_seq)
+    nest = _Nest((summary for summary in summaries if summary.level >= 1 and summary.from_seq <= upto_seq), upto_seq)
     chosen: list[int] = []
     for root in reversed(nest.side_by_side(0, math.inf)):
         if nest.ordered[root].tokens > tokens:
@@ -367,4 +369,4 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
                 place = 0  # others may fit now
         else:
             place += 1
-    return [nest.ordered[one] for one in chosen]
+    return [nest.ordered[position] for position in chosen]

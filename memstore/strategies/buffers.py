@@ -133,10 +133,10 @@ class Hierarchical:
             return view
         end, since = points[-1].end, points[-1].since
         begin = max(0, end - self.middle)
-        known = _facts(view, [turn for entry in view.entries[:end] for turn in turns_of(entry)])
-        old = _make_blocks(view, self, (0, begin), int(self.facts * view.room), since, known)
+        fact_lines = _facts(view, [turn for entry in view.entries[:end] for turn in turns_of(entry)])
+        old = _make_blocks(view, self, (0, begin), int(self.facts * view.room), since, fact_lines)
         limit = int((self.summary if old else self.summary + self.facts) * view.room)
-        middle = _make_blocks(view, self, (begin, end), limit, since, () if old else known)
+        middle = _make_blocks(view, self, (begin, end), limit, since, () if old else fact_lines)
         return view.with_blocks([*old, *middle])
 
     def _points(self, view: ConversationView) -> list[CompactionPoint]:

@@ -280,23 +280,23 @@ def _sentence(
     parts: list[str] = []
     doubt, token = 0.0, 0
     names = 1  # of the speaker, in the sentence
-    for found in WORD.finditer(quote):
-        while token < len(places) and places[token][1] <= begin + found.start():
+    for match in WORD.finditer(quote):
+        while token < len(places) and places[token][1] <= begin + match.start():
             token += 1
         if token == len(places):
             break
         edit, phrase = int(edits[token].argmax()), int(before[token].argmax())
         doubt = min(doubt, float(edits[token, edit]), float(before[token, phrase]))
-        spaced = found.start() == 0 or quote[found.start() - 1].isspace()
-        opens = found.start() == 0 and edit != DELETE and found[0][0].isupper()
+        spaced = match.start() == 0 or quote[match.start() - 1].isspace()
+        opens = match.start() == 0 and edit != DELETE and match[0][0].isupper()
         if opens and phrase and _POSSESSIVE.search(phrases[phrase - 1]):
             phrase, names = 0, 0  # a name is nobody's
         if phrase:
             parts.append(f" {phrases[phrase - 1]}")
             spaced = True
         if edit != DELETE:
-            word = found[0] if edit == KEEP else inflected(found[0])
-            spaced = spaced or (edit == INFLECT and found[0][0] in "'’")
+            word = match[0] if edit == KEEP else inflected(match[0])
+            spaced = spaced or (edit == INFLECT and match[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
     if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):

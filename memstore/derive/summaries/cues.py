@@ -255,7 +255,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         last_turn |= {stem: turn for number in numbers for _, _, stems in parts[number] for stem in stems}
     names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
     counts = Counter(number for _, sentence in lines for number in _NUMBERS.findall(sentence))
-    known: dict[str, int] = {}  # the last turn that had a stem, until now
+    earlier_turn: dict[str, int] = {}  # the last turn that had a stem, until now
     clauses: list[Clause] = []
     start = 0
     asked: int | None = None
@@ -277,7 +277,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 low = text.lower().rstrip(" ,;")
                 cues = {"question"} if is_question else of_turn | _find_cues(text, low, counts, stems)
                 if stems and not is_question:
-                    echo = sum(turn - known.get(stem, -RECENT) < RECENT and stem not in names for stem in stems)
+                    echo = sum(turn - earlier_turn.get(stem, -RECENT) < RECENT and stem not in names for stem in stems)
                     comes_back = any(last_turn[stem] > turn for stem in stems if stem not in names)
                     cues |= _find_echo(echo / len(stems), len(_WORD.findall(text)), comes_back)
                 cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
@@ -297,7 +297,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                     if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT):
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_question else None
-        known.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
+        earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
         asked, offered = question, proposal
     return clauses
 

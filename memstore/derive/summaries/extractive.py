@@ -163,7 +163,9 @@ def _estimate_tokens(text: str) -> int:
 
 def _sentences(text: str) -> Iterator[str]:
     for start, stop in sentences(text):
-        for begin, end in split_text(text[start:stop], MAX_SENTENCE, lambda one: len(one.split()) + len(one) // 8):
+        for begin, end in split_text(
+            text[start:stop], MAX_SENTENCE, lambda piece: len(piece.split()) + len(piece) // 8
+        ):
             yield " ".join(text[start + begin : start + end].split())
 
 
@@ -258,14 +260,16 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
     scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
-    of_speakers = {term for one in by_speaker.values() for term in one}
-    own = [_normalize(one, lambda word: word not in of_speakers) for one in words]
-    numbers = [_normalize(one, lambda word: word[-1].isdigit()) or own[place] for place, one in enumerate(words)]
+    of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
+    own_words = [_normalize(weights, lambda word: word not in of_speakers) for weights in words]
+    numbers = [
+        _normalize(weights, lambda word: word[-1].isdigit()) or own_words[place] for place, weights in enumerate(words)
+    ]
     heads = [speaker_costs[line.speaker] for line in lines]
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - DAY_TOKENS
     while room > 0 and not (fullest and passes >= PASSES):  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, clauses, heads, own, numbers, EXTRA * room_share)
+        places = _choose(words, costs, scores, room, clauses, heads, own_words, numbers, EXTRA * room_share)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens, passes = counter.count(text), passes + 1
         if not places or fullest >= tokens:
@@ -307,7 +311,9 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    words = _weigh_words([terms(one) for one in sentences], [_find_mentions(one) for one in sentences], NAMES)
+    words = _weigh_words(
+        [terms(sentence) for sentence in sentences], [_find_mentions(sentence) for sentence in sentences], NAMES
+    )
     return _choose(words, costs, scores, limit)
 
 
@@ -321,16 +327,16 @@ def _choose(
     limit: int,
     clauses: Sequence[Clause] = (),
     heads: Sequence[int] = (),
-    own: Sequence[Weights] = (),
+    own_words: Sequence[Weights] = (),
     numbers: Sequence[Weights] = (),
     share: float = 0.0,
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are new.
+    The extra worth of `clauses` counts by `share`, as far as their `own_words` and their `numbers` are new.
     A clause comes with the one that it needs. `heads` are the tokens of a line that names who says it.
     """
-    unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
+    unit = share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
     said: set[str] = set()
     settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: list[int] = []
@@ -347,12 +353,12 @@ def _choose(
             total += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
             if share:
                 clause = clauses[part]
-                about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
+                about = part if own_words[part] or clause.needs is None else clause.needs  # "yes" is about the question
                 decision, number = clause.values
-                news = _news(own[about], settled if clause.settles else said)
+                news = _news(own_words[about], settled if clause.settles else said)
                 total += unit * decision * news
-                # Most have no numbers, and `own` in their place.
-                is_same = numbers[about] is own[about] and not clause.settles
+                # Most have no numbers, and `own_words` in their place.
+                is_same = numbers[about] is own_words[about] and not clause.settles
                 total += unit * number * (news if is_same else _news(numbers[about], said))
         return total
 
@@ -395,8 +401,8 @@ def _choose(
             tokens = cost(parts)
             if tokens <= limit and (best is None or (-worth(gained, tokens), place) < best[:2]):
                 best = -worth(gained, tokens), place, tokens
-        for one in tried:
-            heappush(heap, one)
+        for candidate in tried:
+            heappush(heap, candidate)
         if best is None:
             break
         _, place, tokens = best
@@ -412,8 +418,8 @@ def _choose(
     return chosen
 
 
-def _news(words: Weights, known: Collection[str]) -> float:
-    return sum([weight for word, weight in words.items() if word not in known])
+def _news(words: Weights, old_words: Collection[str]) -> float:
+    return sum([weight for word, weight in words.items() if word not in old_words])
 
 
 def _normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
@@ -426,8 +432,8 @@ def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[st
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
     return [
-        own | {name: of_names * share for name, share in more.items()}
-        for own, more in zip(_share(stems), named, strict=True)
+        weights | {name: of_names * share for name, share in more.items()}
+        for weights, more in zip(_share(stems), named, strict=True)
     ]
 
 
