@@ -67,23 +67,23 @@ class Allowance:
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
     """Return what each section may take of so many tokens, the built-in ones included."""
-    known = {name: Section(name) for name in SECTION_WEIGHTS} | {section.name: section for section in sections}
-    least = {name: _tokens(section.minimum, room) for name, section in known.items()}
-    weights = {name: _weight(section, room) for name, section in known.items()}
+    by_name = {name: Section(name) for name in SECTION_WEIGHTS} | {section.name: section for section in sections}
+    least = {name: _tokens(section.minimum, room) for name, section in by_name.items()}
+    weights = {name: _weight(section, room) for name, section in by_name.items()}
     rest = max(0.0, room - sum(least.values())) / max(1.0, sum(weights.values()))
-    found = {}
-    for name, section in known.items():
+    plan = {}
+    for name, section in by_name.items():
         most = room if section.maximum is None else int(_tokens(section.maximum, room))
         share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # rounding lets none fall as the room grows
         required = isinstance(section.minimum, int) and section.minimum > 0
         weighted = section.weight is not None
-        found[name] = Allowance(int(least[name]), share, most, section.priority, required, weighted)
-    return found
+        plan[name] = Allowance(int(least[name]), share, most, section.priority, required, weighted)
+    return plan
 
 
-def merge_sections(kept: Sequence[Section], given: Sequence[Section]) -> tuple[Section, ...]:
-    """Return sections, those that are given in place of kept ones with the same names."""
-    return tuple({one.name: one for one in (*kept, *given)}.values())
+def merge_sections(kept: Sequence[Section], overrides: Sequence[Section]) -> tuple[Section, ...]:
+    """Return sections, the overrides in place of kept ones with the same names."""
+    return tuple({section.name: section for section in (*kept, *overrides)}.values())
 
 
 def _weight(section: Section, room: int) -> float:
@@ -237,18 +237,20 @@ class ItemFactory:
         """Return items for summaries of the conversation."""
         headers = (self._fence(SUMMARIES),) if summaries else ()
         items = []
-        for one in summaries:
-            tokens, seq = self._line(indent(one.text)), one.from_seq
+        for summary in summaries:
+            tokens, seq = self._line(indent(summary.text)), summary.from_seq
             items.append(
-                ContextItem(SUMMARIES, "summary", one.id, tokens, one, one.text, first_seq=seq, headers=headers)
+                ContextItem(
+                    SUMMARIES, "summary", summary.id, tokens, summary, summary.text, first_seq=seq, headers=headers
+                )
             )
         return items
 
-    def facts(self, standing: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
+    def facts(self, standing: Sequence[Hit], answers: Sequence[Hit]) -> list[ContextItem]:
         """Return items for standing facts, then for facts that answer to the question."""
         fence = (self._fence("standing"),) if standing else ()
         return [self._fact(fact, fence, standing=True) for fact in standing] + [
-            self._fact(fact, self._facts) for fact in others
+            self._fact(fact, self._facts) for fact in answers
         ]
 
     def turns(self, turns: Sequence[Entry]) -> list[ContextItem]:
@@ -291,7 +293,10 @@ class ItemFactory:
         return ContextItem(RECENT, "block", block.messages[0].id, tokens, block, block.text, note=note, first_seq=seq)
 
     def _turn(self, turn: Turn) -> ContextItem:
-        tokens, text = sum(map(self._message, turn.messages)), "\n".join(one.text or "" for one in turn.messages)
+        tokens, text = (
+            sum(map(self._message, turn.messages)),
+            "\n".join(message.text or "" for message in turn.messages),
+        )
         shows = frozenset(message.id for message in turn.messages)
         first = turn.messages[0]
         return ContextItem(RECENT, "turn", first.id, tokens, turn, text, shows=shows, first_seq=first.seq)

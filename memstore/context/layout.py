@@ -91,8 +91,8 @@ class Layout:
         self.candidates, self.target = candidates, target
         sections = candidates.sections
         self.section_room = room_for_sections(candidates.system, target)
-        own = [section for section in sections if section.text is not None]
-        self.static = [section.name for section in own if section.static]  # at the start of the context
+        own_sections = [section for section in sections if section.text is not None]
+        self.static = [section.name for section in own_sections if section.static]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.item_room = target.most - bare  # for what is chosen
         self.is_small_list = candidates.asks_for_several and self.section_room < CAPPED_ROOM
@@ -101,7 +101,9 @@ class Layout:
         self.sections = sections
         self.plan = allowances(self.sections, max(0, self.section_room))
         self.factory = factory = ItemFactory(target.counter)
-        self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
+        self.items: dict[str, list[ContextItem]] = {
+            section.name: factory.texts(section) for section in own_sections
+        } | {
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.standing, candidates.facts),
@@ -198,7 +200,7 @@ class Layout:
     def _content(self, chosen: Mapping[str, Sequence[ContextItem]]) -> PromptContent:
         candidates = self.candidates
         content = {section: [item.content for item in items] for section, items in chosen.items()}
-        own = [
+        own_sections = [
             CustomSection(section.name, content.get(section.name, []))
             for section in candidates.sections
             if section.text is not None
@@ -212,9 +214,9 @@ class Layout:
             hits=content.get(HITS, []),
             question=candidates.question,
             question_seq=candidates.question_seq,
-            static_sections=[section for section in own if section.name in self.static],
+            static_sections=[section for section in own_sections if section.name in self.static],
             standing_facts=[item.content for item in facts if item.standing],
-            custom_sections=[section for section in own if section.name not in self.static],
+            custom_sections=[section for section in own_sections if section.name not in self.static],
         )
 
 
@@ -283,10 +285,10 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
         reason = reason or Reason.COMPRESSED
         values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:LONGEST_PREVIEW]}
     elif isinstance(content, Turn):
-        first, *others = content.messages
+        first, *rest = content.messages
         values = {
             "seqs": (first.seq, content.messages[-1].seq),
-            "others": tuple(message.id for message in others),
+            "others": tuple(message.id for message in rest),
             "preview": f"{first.name or first.role}: {(first.text or '')[:LONGEST_PREVIEW]}",
         }
     else:
@@ -328,9 +330,9 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
     selection = layout.selection
-    others = (item for section, items in layout.items.items() if section != RECENT for item in items)
+    other_items = (item for section, items in layout.items.items() if section != RECENT for item in items)
     facts = {item.id for item in selection.chosen[FACTS]}  # a fact is offered as a standing one and for the question
-    for item in others:
+    for item in other_items:
         if item not in selection and not (item.section == FACTS and item.id in facts):
             if item.section == FACTS:
                 facts.add(item.id)
@@ -345,8 +347,8 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
 
 def _turns_left_out(layout: Layout) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
-    first = min((one.from_seq for one in layout.content.summaries), default=0)
-    last = max((one.to_seq for one in layout.content.summaries), default=-1)  # without a gap from there on
+    first = min((summary.from_seq for summary in layout.content.summaries), default=0)
+    last = max((summary.to_seq for summary in layout.content.summaries), default=-1)  # without a gap from there on
     by_reason: dict[Reason, list[ContextItem]] = {}
     for item in layout.items[RECENT]:
         if item not in layout.selection:
@@ -363,10 +365,10 @@ def _turns_left_out(layout: Layout) -> Iterator[Decision]:
 
 def _section_tokens(layout: Layout) -> dict[str, int]:
     content, counter, ending = layout.content, layout.target.counter, layout.candidates.ending
-    own = (*content.static_sections, *content.custom_sections)
-    names = [*(section.name for section in own), "system", "summaries", "recent", "facts", "hits", "question"]
+    own_sections = (*content.static_sections, *content.custom_sections)
+    names = [*(section.name for section in own_sections), "system", "summaries", "recent", "facts", "hits", "question"]
     sections = dict.fromkeys(names, 0)
-    shown = iter([section.name for section in own if section.texts])
+    shown = iter([section.name for section in own_sections if section.texts])
     ends = {message.id for turn in ending for message in turn.messages}
     # Others may merge messages, or be one text.
     sent = layout.prompt.sent if layout.target.format == OPENAI else map(as_openai, content.parts)

@@ -91,36 +91,44 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     subject = source.subject
     candidates, unclear = _candidates(source)
     queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
-    for one in candidates:
-        queues[one.section].append(one)
-    first = [one for one in candidates if one.fact.importance == ALWAYS]
-    first += [one for one in candidates if one not in first and one.protects][:1]
+    for candidate in candidates:
+        queues[candidate.section].append(candidate)
+    first = [candidate for candidate in candidates if candidate.fact.importance == ALWAYS]
+    first += [candidate for candidate in candidates if candidate not in first and candidate.protects][:1]
     chosen: list[_Candidate] = []
     left_out: list[tuple[_Candidate, Reason]] = []
     misses: Counter[str] = Counter()
-    for one in [*first, *_in_turn({name: [c for c in some if c not in first] for name, some in queues.items()})]:
-        if any(_says_the_same(one, other) for other in chosen):
-            left_out.append((one, Reason.DUPLICATE))
-        elif misses[one.section] < MISSES and counter.count(_text(subject, [*chosen, one])) <= budget:
-            chosen.append(one)
+    for candidate in [
+        *first,
+        *_in_turn({name: [c for c in queue if c not in first] for name, queue in queues.items()}),
+    ]:
+        if any(_says_the_same(candidate, other) for other in chosen):
+            left_out.append((candidate, Reason.DUPLICATE))
+        elif misses[candidate.section] < MISSES and counter.count(_text(subject, [*chosen, candidate])) <= budget:
+            chosen.append(candidate)
         else:
-            misses[one.section] += 1
-            left_out.append((one, Reason.OVER_BUDGET))
+            misses[candidate.section] += 1
+            left_out.append((candidate, Reason.OVER_BUDGET))
     text = _text(subject, chosen)
-    chosen = [one for name in PROFILE_HEADINGS for one in chosen if one.section == name]  # as in the text
-    lines = tuple(ProfileLine(one.section, one.text, one.fact.id, one.sources, one.fact.occurred_at) for one in chosen)
-    left_out += [(one, Reason.SAYS_NOTHING) for one in unclear]
+    chosen = [
+        candidate for name in PROFILE_HEADINGS for candidate in chosen if candidate.section == name
+    ]  # as in the text
+    lines = tuple(
+        ProfileLine(candidate.section, candidate.text, candidate.fact.id, candidate.sources, candidate.fact.occurred_at)
+        for candidate in chosen
+    )
+    left_out += [(candidate, Reason.SAYS_NOTHING) for candidate in unclear]
     tokens = counter.count(text)
     receipt = Receipt(
         budget=budget,
         tokens=tokens,
         counter=counter.name,
         sections={
-            name: sum(counter.count(f"{_line(one)}\n") for one in chosen if one.section == name)
+            name: sum(counter.count(f"{_line(candidate)}\n") for candidate in chosen if candidate.section == name)
             for name in PROFILE_HEADINGS
         },
-        included=tuple(_decision(one, counter) for one in chosen),
-        left_out=tuple(_decision(one, counter, reason) for one, reason in left_out[:LISTED]),
+        included=tuple(_decision(candidate, counter) for candidate in chosen),
+        left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:LISTED]),
         unlisted=dict(Counter(str(reason) for _, reason in left_out[LISTED:])),
         content_hash=content_hash([{"content": text}]),
         arguments={"subject": subject} | ({} if source.as_of is None else {"as_of": source.as_of.isoformat()}),
@@ -130,12 +138,12 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
 
 def _in_turn(queues: Mapping[str, Sequence[_Candidate]]) -> Iterator[_Candidate]:
     """Yield the first of each section, then the second of each; of how to answer and who somebody is two at a time."""
-    rest = {name: list(some) for name, some in queues.items()}
+    rest = {name: list(queue) for name, queue in queues.items()}
     while any(rest.values()):
-        for name, some in rest.items():
+        for name, queue in rest.items():
             for _ in range(2 if name in (ANSWERS, WHO) else 1):
-                if some:
-                    yield some.pop(0)
+                if queue:
+                    yield queue.pop(0)
 
 
 def _text(subject: str, chosen: Sequence[_Candidate]) -> str:
@@ -143,37 +151,41 @@ def _text(subject: str, chosen: Sequence[_Candidate]) -> str:
         return ""
     blocks = [f"{clean_name(subject)}:"]
     for name, heading in PROFILE_HEADINGS.items():
-        if some := [one for one in chosen if one.section == name]:
-            blocks += [f"{heading}:", *map(_line, some)]
+        if candidates := [candidate for candidate in chosen if candidate.section == name]:
+            blocks += [f"{heading}:", *map(_line, candidates)]
     return "\n".join(blocks)
 
 
-def _line(one: _Candidate) -> str:
-    return list_line(one.text, format_day(one.fact.occurred_at))
+def _line(candidate: _Candidate) -> str:
+    return list_line(candidate.text, format_day(candidate.fact.occurred_at))
 
 
-def _decision(one: _Candidate, counter: TokenCounter, reason: Reason | None = None) -> Decision:
-    about = (one.section, "fact", one.fact.id, counter.count(f"{_line(one)}\n"), reason)
-    fact = one.fact
+def _decision(candidate: _Candidate, counter: TokenCounter, reason: Reason | None = None) -> Decision:
+    about = (candidate.section, "fact", candidate.fact.id, counter.count(f"{_line(candidate)}\n"), reason)
+    fact = candidate.fact
     standing = fact.importance == ALWAYS
     return Decision(
-        *about, said_at=fact.occurred_at, valid_to=fact.valid_to, standing=standing, preview=one.text[:LONGEST_PREVIEW]
+        *about,
+        said_at=fact.occurred_at,
+        valid_to=fact.valid_to,
+        standing=standing,
+        preview=candidate.text[:LONGEST_PREVIEW],
     )
 
 
-def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
+def _says_the_same(candidate: _Candidate, other: _Candidate) -> bool:
     """Whether two lines fill the same slot, or one tells of the other's, or one of no slot shares much of its words."""
-    if one.text == other.text or (one.key is not None and one.key == other.key):
+    if candidate.text == other.text or (candidate.key is not None and candidate.key == other.key):
         return True
-    if is_protection(one.fact) or is_protection(other.fact):
+    if is_protection(candidate.fact) or is_protection(other.fact):
         return False
-    if one.is_quoted or other.is_quoted:
-        if (one.object and one.object <= other.words) or (other.object and other.object <= one.words):
+    if candidate.is_quoted or other.is_quoted:
+        if (candidate.object and candidate.object <= other.words) or (other.object and other.object <= candidate.words):
             return True
-    elif one.key is not None and other.key is not None:
-        is_list = bool(one.object and other.object) and one.kind == other.kind
-        return is_list and (one.object <= other.object or other.object <= one.object)
-    return len(one.words & other.words) >= max(SHARED, ALIKE * min(len(one.words), len(other.words)))
+    elif candidate.key is not None and other.key is not None:
+        is_list = bool(candidate.object and other.object) and candidate.kind == other.kind
+        return is_list and (candidate.object <= other.object or other.object <= candidate.object)
+    return len(candidate.words & other.words) >= max(SHARED, ALIKE * min(len(candidate.words), len(other.words)))
 
 
 # -- what may be in
@@ -187,13 +199,13 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     candidates, unclear = list[_Candidate](), list[_Candidate]()
     for fact in source.facts:
         recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
-        one = _candidate(_section(fact), fact, recency, is_own=fact.subject == source.subject)
+        candidate = _candidate(_section(fact), fact, recency, is_own=fact.subject == source.subject)
         is_fresh = fact.occurred_at >= newest - FRESH
-        if _says_nothing(one):
-            unclear.append(one)
-        elif one.section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
-            candidates.append(one)
-    return _merge_twins(sorted(candidates, key=lambda one: one.rank)), unclear
+        if _says_nothing(candidate):
+            unclear.append(candidate)
+        elif candidate.section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
+            candidates.append(candidate)
+    return _merge_twins(sorted(candidates, key=lambda candidate: candidate.rank)), unclear
 
 
 def _section(fact: Fact) -> str:
@@ -219,22 +231,24 @@ def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Ca
     return _Candidate(section, fact, text, frozenset(words), key, rank, protects, tuple(fact.sources))
 
 
-def _says_nothing(one: _Candidate) -> bool:
+def _says_nothing(candidate: _Candidate) -> bool:
     """Whether a quotation leans on what was said before, or tells nothing of its speaker.
 
     Only English and German are read. A constraint, a procedure and what has an attribute count as they are.
     """
-    fact = one.fact
-    may_lean = one.is_quoted and fact.importance != ALWAYS and fact.language in READ_LANGUAGES
+    fact = candidate.fact
+    may_lean = candidate.is_quoted and fact.importance != ALWAYS and fact.language in READ_LANGUAGES
     is_told = fact.type in ("constraint", "procedure") or fact.attribute is not None
-    return may_lean and not is_told and (leans(one.text) or only_comments(one.text))
+    return may_lean and not is_told and (leans(candidate.text) or only_comments(candidate.text))
 
 
 def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Return the first of those that fill the same slot with the same value, in whatever language, with all sources."""
     kept: dict[object, _Candidate] = {}
-    for one in candidates:
-        key = one.key or one.fact.id
+    for candidate in candidates:
+        key = candidate.key or candidate.fact.id
         twin = kept.get(key)
-        kept[key] = replace(twin, sources=tuple(dict.fromkeys((*twin.sources, *one.sources)))) if twin else one
+        kept[key] = (
+            replace(twin, sources=tuple(dict.fromkeys((*twin.sources, *candidate.sources)))) if twin else candidate
+        )
     return list(kept.values())

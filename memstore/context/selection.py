@@ -105,12 +105,12 @@ class Selection:
 
     def remove(self, *items: ContextItem) -> None:
         """Take chosen items out again."""
-        self._choose([one for one in self._chosen() if one not in items])
+        self._choose([item for item in self._chosen() if item not in items])
 
     def _chosen(self, *sections: str) -> Iterator[ContextItem]:
         """Yield what is chosen, of all or of some sections, but for antecedents: these come and go with their hits."""
         for section in sections or self.chosen:
-            yield from (one for one in self.chosen.get(section, ()) if self._antecedents.get(one.id) is not one)
+            yield from (item for item in self.chosen.get(section, ()) if self._antecedents.get(item.id) is not item)
 
     def _costs(self, item: ContextItem) -> tuple[int, int]:
         """Return what the item would add now, to all and to its section: itself, and the headers that are not there."""
@@ -121,11 +121,11 @@ class Selection:
             headers.update(antecedent.headers)
         if self._is_antecedent(item):
             tokens -= self._antecedents[item.id].tokens
-        total, own = (
+        total, section_total = (
             tokens + sum([header.tokens for header in headers - self._headers[section]])
             for section in ("", item.section)
         )
-        return total, own
+        return total, section_total
 
     def _missing_antecedent(self, item: ContextItem) -> ContextItem | None:
         """Return the antecedent of an item, where neither the recent turns nor a hit shows it."""
@@ -164,8 +164,8 @@ class Selection:
             return not item.standing and bool(item.sources) and self._hits.keys() >= {*item.sources}
         if item.section != HITS:
             return False
-        for one in self._unread:
-            self._shingles.update(one.shingles)
+        for chosen_item in self._unread:
+            self._shingles.update(chosen_item.shingles)
         self._unread.clear()
         return bool(item.shingles) and sum(map(self._shingles.__contains__, item.shingles)) >= DUPLICATE_SHARE * len(
             item.shingles
@@ -206,7 +206,7 @@ class Selection:
         order = (HITS, FACTS, *custom, SUMMARIES, RECENT) if section is None else (section,)
         for standing in (False, True):
             for name in order:
-                spare = [one for one in self._chosen(name) if one.standing == standing and one not in self.required]
+                spare = [item for item in self._chosen(name) if item.standing == standing and item not in self.required]
                 if spare:
                     self.remove(spare[-1])
                     self.keep_required()
@@ -251,7 +251,7 @@ def select_static(
     """
     answering = _answering(plan, static)
     required = required_items(items, plan)
-    ahead = [item for name, some in required.items() for item in some if name not in answering or item.standing]
+    ahead = [item for name, group in required.items() for item in group if name not in answering or item.standing]
     behind = [item for name in answering for item in required.get(name, ()) if not item.standing]
     selection = Selection((*ahead, *behind))
     for item in ahead:
@@ -262,9 +262,9 @@ def select_static(
     selection.is_static = must <= half and must <= (1 - FIRST_STANDING_SHARE) * room
     standing = [item for item in items.get(FACTS, ()) if item.standing]
     always = [item for item in standing if item.content.importance == ALWAYS]
-    for some, part in ((always, 1.0), (standing[:1], FIRST_STANDING_SHARE), (standing, STANDING_SHARE)):
+    for group, part in ((always, 1.0), (standing[:1], FIRST_STANDING_SHARE), (standing, STANDING_SHARE)):
         limit = min(max(plan[FACTS].share, int(part * room)), plan[FACTS].maximum)
-        selection.take(some, FACTS, limit, room - must, gaps=False)
+        selection.take(group, FACTS, limit, room - must, gaps=False)
     static_room = room - (shares if selection.is_static else must + half)
     for section in static:
         selection.take(items.get(section, ()), section, plan[section].share, static_room)
@@ -312,7 +312,9 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
             return
         selection.is_static = False
         chosen = selection.chosen
-        selection.remove(*(one for name in (HITS, FACTS, SUMMARIES) for one in chosen[name] if selection.is_shown(one)))
+        selection.remove(
+            *(item for name in (HITS, FACTS, SUMMARIES) for item in chosen[name] if selection.is_shown(item))
+        )
 
 
 def _are_ranked_together(plan: Plan, room: int) -> bool:
@@ -341,8 +343,8 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
         return False
     shown = frozenset[UUID]().union(*(item.shows for item in turns))
     for name in answering:
-        others = (one for one in _not_standing(items, name) if not shown & {one.id, *one.sources})
-        left -= min(plan[name].share, sum(one.tokens for one in others))
+        answers = (item for item in _not_standing(items, name) if not shown & {item.id, *item.sources})
+        left -= min(plan[name].share, sum(item.tokens for item in answers))
     return tokens <= left
 
 

@@ -73,7 +73,7 @@ COMMENT = 0.08  # what a person's hit loses that only comments on what another s
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
     """Return whether a text is nothing but greeting, thanks, praise, assent or farewell; `names` are who may be named.
 
-    >>> [says_nothing(one) for one in ("Wie schön!", "Sounds great, thanks!", "I love my job!", "Sounds like rain.")]
+    >>> [says_nothing(text) for text in ("Wie schön!", "Sounds great, thanks!", "I love my job!", "Sounds like rain.")]
     [True, True, False, False]
     """
     if _OWN.search(text):
@@ -86,7 +86,7 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
 def needs_antecedent(text: str) -> bool:
     """Return whether an utterance goes on from the one before: short, and begins as an answer does or is a fragment.
 
-    >>> [needs_antecedent(one) for one in ("No, not necessary.", "In Porto.", "I moved to Porto with my sister.")]
+    >>> [needs_antecedent(text) for text in ("No, not necessary.", "In Porto.", "I moved to Porto with my sister.")]
     [True, True, False]
     """
     words = len(_WORD.findall(text))
@@ -97,7 +97,7 @@ def needs_antecedent(text: str) -> bool:
 
 def leans(text: str) -> bool:
     """Return whether a text begins as an answer does, or refers to what was said before."""
-    return any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
+    return any(pattern.match(text) for pattern in (_ANSWER, _REFERS, _NUMBER))
 
 
 def is_question(text: str) -> bool:

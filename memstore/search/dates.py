@@ -163,14 +163,17 @@ def asked_time(text: str) -> AskedTime:
     inside: list[Time] = []
     outside: list[Time] = []
     dates = [*_dates(text)]
-    gaps = [text[left : one.start] for left, one in zip([0, *(one.stop for one in dates)], dates, strict=False)]
-    said = [_related(text, one, *near) for one, *near in zip(dates, gaps, [*gaps[1:], ""], strict=False)]
+    gaps = [
+        text[left : mention.start]
+        for left, mention in zip([0, *(mention.stop for mention in dates)], dates, strict=False)
+    ]
+    said = [_related(text, mention, *near) for mention, *near in zip(dates, gaps, [*gaps[1:], ""], strict=False)]
     relation, is_range_end = "", False
-    for number, one in enumerate(said):
+    for number, mention in enumerate(said):
         if is_range_end:
             is_range_end = False
             continue
-        before, relation = relation, one.relation
+        before, relation = relation, mention.relation
         if not relation and number and before == "not" and _AND.fullmatch(gaps[number]):
             relation = "not"
         negated, _, relation = relation.rpartition(" ")
@@ -179,38 +182,38 @@ def asked_time(text: str) -> AskedTime:
             _TO.fullmatch(_UNIT.sub("", gaps[number + 1], count=1))
             or (relation == "between" and _AND.fullmatch(gaps[number + 1]))
         ):
-            times = [*_range(one.date, other.date, after=relation == "after")]
+            times = [*_range(mention.date, other.date, after=relation == "after")]
             is_range_end = True
-        elif other and _BOTH.fullmatch(text[one.stop : other.start]) and (times := [*_overlap(one, other)]):
+        elif other and _BOTH.fullmatch(text[mention.stop : other.start]) and (times := [*_overlap(mention, other)]):
             is_range_end = True
         else:
-            times = [*_lying(one.date, relation)]
+            times = [*_lying(mention.date, relation)]
         (outside if relation == "not" or negated else inside).extend(times)
         relation = "not" if negated else relation
     return AskedTime(inside, outside)
 
 
-def _related(text: str, one: _Said, gap: str, next_gap: str) -> _Said:
+def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
     """Return a date with its relation: its words stand in the gap before the date, or in the next one."""
-    found, following = _behind_date().match(text, one.stop), _before_date().search(next_gap)
-    is_of_next = found and following and one.stop + following.start() < found.end()  # "2020 and before 2023"
-    if found is not None and found.lastgroup is not None and not is_of_next:
-        return one._replace(relation=found.lastgroup, stop=found.end())
-    found = _before_date().search(gap)
-    if found is None:
-        return one
-    kind = next(name for name in _BEFORE_DATE if found[name])
-    if one.date.month and _NEAR.search(gap[: found.start()]):
-        return one
-    if re.search(r"\bthe\s*$", gap, re.IGNORECASE) and one.date.month is None:
-        return one  # "after the 2024 election"
-    if found["negated"]:
+    match, following = _behind_date().match(text, mention.stop), _before_date().search(next_gap)
+    is_of_next = match and following and mention.stop + following.start() < match.end()  # "2020 and before 2023"
+    if match is not None and match.lastgroup is not None and not is_of_next:
+        return mention._replace(relation=match.lastgroup, stop=match.end())
+    match = _before_date().search(gap)
+    if match is None:
+        return mention
+    kind = next(name for name in _BEFORE_DATE if match[name])
+    if mention.date.month and _NEAR.search(gap[: match.start()]):
+        return mention
+    if re.search(r"\bthe\s*$", gap, re.IGNORECASE) and mention.date.month is None:
+        return mention  # "after the 2024 election"
+    if match["negated"]:
         kind = f"not {kind}" if kind == "between" else _FLIPPED[kind]
-    elif found["end"] and kind == "before":
+    elif match["end"] and kind == "before":
         kind = "through"
-    elif found["start"] and kind == "after":
+    elif match["start"] and kind == "after":
         kind = "since"
-    return one._replace(relation=kind, start=one.start - len(gap) + found.start())
+    return mention._replace(relation=kind, start=mention.start - len(gap) + match.start())
 
 
 def _lying(said: NamedDate, relation: str) -> Iterator[Time]:
@@ -225,9 +228,9 @@ def _lying(said: NamedDate, relation: str) -> Iterator[Time]:
         yield Period(None, _first(said) if relation == "before" else _after(said))
 
 
-def _overlap(one: _Said, other: _Said) -> Iterator[Time]:
+def _overlap(mention: _Said, other: _Said) -> Iterator[Time]:
     """Yield the times after one date and before the other, as of "after 2020 and before 2023"."""
-    first, last = (one, other) if one.relation in ("after", "since") else (other, one)
+    first, last = (mention, other) if mention.relation in ("after", "since") else (other, mention)
     if first.relation in ("after", "since") and last.relation in ("before", "through"):
         yield from _range(first.date, last.date, after=first.relation == "after", before=last.relation == "before")
 
@@ -263,7 +266,7 @@ def _after(said: NamedDate) -> date:
 
 def named_dates(text: str) -> list[NamedDate]:
     """Return the dates that a text names, in their order."""
-    return [one.date for one in _dates(text)]
+    return [mention.date for mention in _dates(text)]
 
 
 def _dates(text: str) -> Iterator[_Said]:
@@ -272,7 +275,9 @@ def _dates(text: str) -> Iterator[_Said]:
         return  # most questions: a tenth of a millisecond is much of what recall takes
     for match in _pattern().finditer(text):
         said = match.groupdict()
-        year, month, day = (next((said[f"{one}{n}"] for n in range(4) if said.get(f"{one}{n}")), None) for one in "ymd")
+        year, month, day = (
+            next((said[f"{letter}{n}"] for n in range(4) if said.get(f"{letter}{n}")), None) for letter in "ymd"
+        )
         name = (said["name"] or "").casefold()
         if name and not (year or day) and (name not in _NAMES or (name in _AMBIGUOUS and not said["time"])):
             continue

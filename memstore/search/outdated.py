@@ -41,14 +41,14 @@ def asks_what_holds(question: str) -> bool:
 class EndedValue:
     """A value of a subject that no longer holds, and the fact that holds `now`.
 
-    A text has the value if at least `least` of its words are found, and none of the `others`. These are the names of
+    A text has the value if at least `least` of its words are found, and none of the `new_names`. These are the names of
     what holds: a sentence with both says which is which. A summary may have them in two sentences.
     """
 
     subject: str
     words: Sequence[re.Pattern[str]]
     least: int
-    others: Sequence[re.Pattern[str]]
+    new_names: Sequence[re.Pattern[str]]
     now: FactStep
 
     def is_in(self, hit: Hit) -> bool:
@@ -57,7 +57,7 @@ class EndedValue:
             return False
         if sum(word.search(hit.text) is not None for word in self.words) < self.least:
             return False
-        return hit.tier == Tier.SUMMARIES or not any(word.search(hit.text) for word in self.others)
+        return hit.tier == Tier.SUMMARIES or not any(word.search(hit.text) for word in self.new_names)
 
     def _is_about(self, hit: Hit) -> bool:
         if hit.tier == Tier.FACTS:
@@ -76,20 +76,20 @@ class Changes:
     ended: Sequence[EndedValue]
 
     @classmethod
-    def of(cls, said: Iterable[SaidFact], found: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
-        """Return the changes of facts that messages say, and of those that were found; `steps` begin with all these."""
-        return cls(last_of_each(said, steps), ended_values(found, steps))
+    def of(cls, said: Iterable[SaidFact], fact_ids: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
+        """Return the changes of facts that messages say and of those of `fact_ids`; `steps` begin with all these."""
+        return cls(last_of_each(said, steps), ended_values(fact_ids, steps))
 
     @property
     def facts(self) -> set[UUID]:
         """The facts that hold."""
-        replacing = {one.fact_id for ends in self.replaced.values() for one in ends}
-        return replacing | {one.now.fact_id for one in self.ended}
+        replacing = {step.fact_id for ends in self.replaced.values() for step in ends}
+        return replacing | {value.now.fact_id for value in self.ended}
 
     def restrict(self, facts: Collection[UUID]) -> Changes:
         """Return the changes to these facts alone."""
-        shown = {id: [one for one in ends if one.fact_id in facts] for id, ends in self.replaced.items()}
-        ended = [one for one in self.ended if one.now.fact_id in facts]
+        shown = {id: [step for step in ends if step.fact_id in facts] for id, ends in self.replaced.items()}
+        ended = [value for value in self.ended if value.now.fact_id in facts]
         return Changes({id: ends for id, ends in shown.items() if ends}, ended)
 
     def leaves_out(
@@ -116,7 +116,7 @@ class Changes:
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
     """Return the values of these facts that ended: another one took their place."""
-    by_id = {one.fact_id: one for one in steps}
+    by_id = {step.fact_id: step for step in steps}
     ended = []
     for fact in (by_id[id] for id in first if id in by_id):
         now = _last(fact, by_id)
@@ -127,9 +127,9 @@ def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[Ended
         if fresh := set(value).difference(_words(fact.subject), new):
             names = sorted(fresh & _names(fact.text))
             least = (len(names) + 1) // 2 if names else len(value)
-            others = sorted(set(new).difference(value) & _names(now.text))
+            new_names = sorted(set(new).difference(value) & _names(now.text))
             words = [_pattern(word) for word in names or value]
-            ended.append(EndedValue(fact.subject, words, least, [_pattern(word) for word in others], now))
+            ended.append(EndedValue(fact.subject, words, least, [_pattern(word) for word in new_names], now))
     return ended
 
 
@@ -155,18 +155,20 @@ def _pattern(word: str) -> re.Pattern[str]:
 
 def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
-    by_id = {one.fact_id: one for one in steps}
+    by_id = {step.fact_id: step for step in steps}
     last: dict[UUID, list[FactStep]] = {}
-    for one in said:
-        end = _last(by_id[one.fact_id], by_id) if one.fact_id in by_id else None
-        if end is not None and (end.fact_id != one.fact_id or end.is_taken_back):
-            last.setdefault(one.message_id, []).append(end)
+    for said_fact in said:
+        end = _last(by_id[said_fact.fact_id], by_id) if said_fact.fact_id in by_id else None
+        if end is not None and (end.fact_id != said_fact.fact_id or end.is_taken_back):
+            last.setdefault(said_fact.message_id, []).append(end)
     return {id: _latest(ends) for id, ends in last.items()}
 
 
 def _latest(steps: Iterable[FactStep]) -> list[FactStep]:
     """Return these facts, each once, the latest first."""
-    return sorted({one.fact_id: one for one in steps}.values(), key=lambda one: (one.at, one.fact_id), reverse=True)
+    return sorted(
+        {step.fact_id: step for step in steps}.values(), key=lambda step: (step.at, step.fact_id), reverse=True
+    )
 
 
 def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
@@ -194,11 +196,11 @@ def mark_outdated(
     messages that are its `sources`: the question is what holds. Another question may ask for just what they say.
     """
     by_id = {hit.id: hit.score for hit in hits}
-    scores = {fact.id: max([fact.score, *(by_id.get(one, 0.0) for one in fact.sources)]) for fact in facts}
+    scores = {fact.id: max([fact.score, *(by_id.get(message, 0.0) for message in fact.sources)]) for fact in facts}
     for fact_id, messages in sources.items():
-        found = [by_id[one] for one in messages if one in by_id]
-        if found:
-            scores[fact_id] = max(*found, scores.get(fact_id, 0.0))
+        message_scores = [by_id[message] for message in messages if message in by_id]
+        if message_scores:
+            scores[fact_id] = max(*message_scores, scores.get(fact_id, 0.0))
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
     marked = []
@@ -207,7 +209,7 @@ def mark_outdated(
         if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
         if hit.tier == Tier.SUMMARIES and rank_behind:
-            told = _latest(one for message in hit.sources for one in replaced.get(message, ()))
+            told = _latest(step for message in hit.sources for step in replaced.get(message, ()))
         outdated = _mark(hit, told)
         if rank_behind and outdated.later:
             outdated = _rank_behind(outdated, max(scores.get(id, hit.score) for id in outdated.later_ids))
@@ -248,8 +250,8 @@ def _tell(now: FactStep) -> str:
 
 def _mark(hit: Hit, now: Iterable[FactStep]) -> Hit:
     """Return a hit with the latest of these facts that were said after it."""
-    if later := [one for one in now if hit.occurred_at < one.at][:TOLD]:
-        return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(one.fact_id for one in later))
+    if later := [step for step in now if hit.occurred_at < step.at][:TOLD]:
+        return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(step.fact_id for step in later))
     return hit
 
 

@@ -153,7 +153,8 @@ _NO_TOPIC = re.compile(
 def asks_for_list(question: str) -> bool:
     """Return whether a question asks for several things or a count, by its form, in English or German.
 
-    >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
+    >>> questions = ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")
+    >>> [asks_for_list(question) for question in questions]
     [True, True, False]
     """
     return _LIST.search(question) is not None and _has_topic(question)
@@ -174,7 +175,7 @@ def _names_one_event(question: str) -> bool:
     if _OF_TALK.search(topic):
         return False
     return _EVENT.match(topic) is not None or any(
-        isinstance(one, NamedDate) and one.day for one in asked_time(topic).inside
+        isinstance(date, NamedDate) and date.day for date in asked_time(topic).inside
     )
 
 
@@ -182,7 +183,7 @@ def asks_for_overview_or_order(question: str) -> bool:
     """Return whether a question asks for an overview, an order of events or the course of something, and of what.
 
     >>> questions = ("In what order did we visit them?", "Wie hat sich Ida entwickelt?", "Recap!")
-    >>> [asks_for_overview_or_order(one) for one in questions]
+    >>> [asks_for_overview_or_order(question) for question in questions]
     [True, True, False]
     """
     return (asks_for_overview(question) or _COURSE.search(question) is not None) and _has_topic(question)
@@ -195,7 +196,7 @@ def _has_topic(question: str) -> bool:
 def asks_for_now(question: str) -> bool:
     """Return whether a question asks for one thing, and neither for what was nor for a time.
 
-    >>> [asks_for_now(one) for one in ("Where do I live?", "Where did I live?", "Where do I live in May?")]
+    >>> [asks_for_now(question) for question in ("Where do I live?", "Where did I live?", "Where do I live in May?")]
     [True, False, False]
     """
     time = asked_time(question)

@@ -89,8 +89,8 @@ class Ranking:
     def of_tiers(self, *tiers: Tier) -> Iterator[RankedChunk]:
         """Yield the candidates of some tiers, the best first."""
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
-        while some := list(islice(places, BUILT_AT_ONCE)):
-            yield from self.build(some)
+        while batch := list(islice(places, BUILT_AT_ONCE)):
+            yield from self.build(batch)
 
 
 EMPTY_RANKING = Ranking((), lambda _: ())
@@ -216,8 +216,8 @@ def _semantic(index: UserIndex, cosines: Floats, neighbour_weight: Floats, rows:
 
 def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     """Return the scores: added in the order of the weights, so that every sum is rounded alike."""
-    first, *others = (weight * values[name] for name, weight in weights.items() if name in values)
-    total: Floats = sum(others, first)
+    first, *rest = (weight * values[name] for name, weight in weights.items() if name in values)
+    total: Floats = sum(rest, first)
     return total
 
 
@@ -258,7 +258,8 @@ def _ranking(index: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: i
         values = zip(*(values[chosen].tolist() for values in parts.values()), strict=True)
         chunks = index.chunks(rows[chosen])
         return [
-            RankedChunk(chunk, dict(zip(parts, own, strict=True))) for chunk, own in zip(chunks, values, strict=True)
+            RankedChunk(chunk, dict(zip(parts, chunk_values, strict=True)))
+            for chunk, chunk_values in zip(chunks, values, strict=True)
         ]
 
     return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)

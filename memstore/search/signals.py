@@ -89,13 +89,13 @@ def rough_cosines(index: UserIndex, query: Vectors) -> Floats:
     return scores
 
 
-def neighbour_cosines(index: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
+def neighbour_cosines(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
     """Return the cosine of the question with the mean vector of each row and its neighbours, weighed by nearness.
 
-    `own` are the cosines of all rows. A cosine, and no mean of cosines: neighbours of one subject count less than
+    `scores` are the cosines of all rows. A cosine, and no mean of cosines: neighbours of one subject count less than
     scattered ones.
     """
-    mean: Floats = (index.neighbour_kernel[:, rows] * np.append(own, 0.0)[index.neighbours[:, rows]]).sum(axis=0)
+    mean: Floats = (index.neighbour_kernel[:, rows] * np.append(scores, 0.0)[index.neighbours[:, rows]]).sum(axis=0)
     return mean
 
 
@@ -112,8 +112,8 @@ def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, allowed:
             holding = len(rows) if corpus.holding is None else corpus.holding[number]
             postings[term] = idf(holding, corpus.chunks), rows, counts
     unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
-    own = _bm25(index, [*postings.values()], corpus.mean_length)
-    return _by_best(own, allowed), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), allowed)
+    scores = _bm25(index, [*postings.values()], corpus.mean_length)
+    return _by_best(scores, allowed), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), allowed)
 
 
 def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
@@ -129,13 +129,13 @@ def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: flo
     total = np.zeros(width)
     at_once = max(1, TABLE // width)
     for start in range(0, len(terms), at_once):
-        some = terms[start : start + at_once]
-        places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(some)])
+        batch = terms[start : start + at_once]
+        places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(batch)])
         cells = index.neighbours[:, rows] + places * width
-        sums = np.bincount(cells.ravel(), np.tile(counts, len(cells)), len(some) * width)
+        sums = np.bincount(cells.ravel(), np.tile(counts, len(cells)), len(batch) * width)
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
-        weights = np.array([weight for weight, _, _ in some])[place]
+        weights = np.array([weight for weight, _, _ in batch])[place]
         about = saturate(sums[place * width + row], index.lengths_with_neighbours[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
