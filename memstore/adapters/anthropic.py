@@ -148,8 +148,8 @@ class _Commands:
             raise ToolError(f"The path {command.old_path} does not exist")
         if _is_in(new, old) or any(_is_in(new, name) for name in files):
             raise ToolError(f"The destination {command.new_path} is in what is moved, or in a file.")
-        known = {name: files[name] for name in moved} | dict.fromkeys(moved.values())
-        await self._write({moved[name]: files[name] for name in moved}, known, removed=[*moved])
+        known_files = {name: files[name] for name in moved} | dict.fromkeys(moved.values())
+        await self._write({moved[name]: files[name] for name in moved}, known_files, removed=[*moved])
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     @_command
@@ -171,10 +171,10 @@ class _Commands:
         is_folder = not name or any(_is_in(other, name) for other in files)
         raise ToolError(f"The path {path} is not a file." if is_folder else NOT_FOUND.format(path))
 
-    async def _write(self, new: Files, known: dict[str, str | None], removed: Sequence[str] = ()) -> None:
+    async def _write(self, new: Files, known_files: dict[str, str | None], removed: Sequence[str] = ()) -> None:
         """Write files if they are as they are known, None for one that is not there; else refuse."""
         puts = [NewDocument(NAMESPACE, name, {"text": text}, {"text": text}) for name, text in new.items()]
-        wanted = {name: text for name, text in known.items() if text is not None}
+        wanted = {name: text for name, text in known_files.items() if text is not None}
         try:
             await self._call(
                 self._documents.write,

@@ -56,9 +56,9 @@ class MemstoreRetriever(BaseRetriever):
 
     def _arguments(self, more: dict[str, Any]) -> dict[str, Any]:
         names = ("tiers", "conversation", "roles", "since", "until", "min_score", "viewer")
-        own = {name: getattr(self, name) for name in names}
-        given = {name: value for name, value in (own | more).items() if value is not None and name != "k"}
-        return given | {"limit": more.get("k", self.k)}
+        defaults = {name: getattr(self, name) for name in names}
+        arguments = {name: value for name, value in (defaults | more).items() if value is not None and name != "k"}
+        return arguments | {"limit": more.get("k", self.k)}
 
 
 def _document(hit: Hit) -> Document:

@@ -63,8 +63,8 @@ class MemstoreSession:
         while newest := await maybe_await(self.conversation.get_recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             if certificate.counts.get("messages"):  # else somebody else has popped it
-                *others, last = to_items(newest[0])
-                await self.add_items(others)
+                *other_items, last = to_items(newest[0])
+                await self.add_items(other_items)
                 return last
         return None
 
@@ -139,8 +139,8 @@ def to_items(message: Message) -> list[Json]:
         return item if isinstance(item, list) else [item]
     chat = {"role": message.role, "content": message.content}
     calls = {"tool_calls": message.tool_calls, "tool_call_id": message.tool_call_id}
-    first, *others = _items(chat | calls)
-    return [first | kept.get("more", {}), *others]
+    first, *other_items = _items(chat | calls)
+    return [first | kept.get("more", {}), *other_items]
 
 
 def _opaque(item: Json, made: Json | None) -> Json:

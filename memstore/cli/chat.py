@@ -231,8 +231,8 @@ class _Session:
         with suppress(ImportError):  # not everywhere; it lets a line be edited
             import readline  # noqa: F401
         info = self.scope.info()
-        known = "nothing was said yet" if info is None else f"{quantify(info.last_seq, 'message')} so far"
-        echo_hint(f"{self.scope.user.name}, {self.scope.name}: {known}; /help names the commands")
+        history = "nothing was said yet" if info is None else f"{quantify(info.last_seq, 'message')} so far"
+        echo_hint(f"{self.scope.user.name}, {self.scope.name}: {history}; /help names the commands")
 
     def _try_answer(self, text: str, *, may_stop: bool) -> bool:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""

@@ -178,13 +178,13 @@ def migrate(
     """
     with open_store() as store, show_progress("loading") as line:
         moved = store.embeddings.migrate(to, progress=lambda done, total: line.move("chunks", done, total))
-        own = store.settings.embedder
+        embedder = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)
     if moved.refused:
         echo_hint(f"{to} refuses these, which are found by words alone: {', '.join(moved.refused)}")
-    if own != to:
-        echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
+    if embedder != to:
+        echo_hint(f"new users are still given {embedder}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 
 @command(embeddings_app, "status")

@@ -104,8 +104,8 @@ def run_checks() -> Iterator[Check]:
 
 def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
     try:
-        found = check()
-        return Check(what, detail or str(found))
+        result = check()
+        return Check(what, detail or str(result))
     except MemstoreError as error:
         return Check(what, str(error), exit_code(error))
     except Exception as error:  # of a provider of one's own, or its library
@@ -207,6 +207,6 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         return f"{unset} until MEMSTORE_EMBEDDER names it again"
     if embedder != "none" and without:
-        found = f"{quantify(without, 'chunk')} without a vector, found by words alone"
-        return f"{found}: memstore embeddings migrate --to {embedder}"
+        problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
+        return f"{problem}: memstore embeddings migrate --to {embedder}"
     return None

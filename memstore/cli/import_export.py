@@ -50,9 +50,9 @@ def import_(
     from memstore.ingest.importers import IMPORTERS, ImportProblem, ImportReport, OptionMissing, parse_options
     from memstore.ingest.validation import check_names
 
-    known = ("auto", OWN_FORMAT, *(importer.name for importer in IMPORTERS))
-    if format not in known:
-        raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
+    formats = ("auto", OWN_FORMAT, *(importer.name for importer in IMPORTERS))
+    if format not in formats:
+        raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, formats))}", param_hint="--format")
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
     parse_options(**how)
     check_names(user=user)

@@ -53,10 +53,10 @@ def command(
             common.database, common.as_json, common.names = database, as_json, names
             function(**arguments)
 
-        own = inspect.signature(function, eval_str=True)
+        signature = inspect.signature(function, eval_str=True)
         names = {
             name
-            for name, parameter in own.parameters.items()
+            for name, parameter in signature.parameters.items()
             if any(isinstance(each, OptionInfo) for each in get_args(parameter.annotation))
         }
         more = [
@@ -64,7 +64,7 @@ def command(
             for name, (default, annotation) in options.items()
         ]
         # typer reads both; mypy knows no signature of functions
-        run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
         run.__annotations__ = function.__annotations__ | {each.name: each.annotation for each in more}
         app.command(name)(run)
         return function

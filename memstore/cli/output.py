@@ -47,9 +47,9 @@ def to_json(value: Any) -> Any:
         fields_by_name = type(value).model_fields.items()
         return {field.serialization_alias or name: to_json(getattr(value, name)) for name, field in fields_by_name}
     if isinstance(value, Mapping):
-        return {str(key): to_json(one) for key, one in value.items()}
+        return {str(key): to_json(member) for key, member in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [to_json(one) for one in value]
+        return [to_json(member) for member in value]
     return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 

@@ -103,10 +103,10 @@ def _stdio_entry(user: str, database: str | None) -> Json:
     """Return how a client starts this program: it has neither this PATH nor this environment."""
     script = Path(sys.executable).with_name("memstore")
     program = [str(script)] if script.exists() else [sys.executable, "-m", "memstore"]
-    own = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
+    environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
     if database is not None:
-        own["MEMSTORE_DATABASE_URL"] = _absolute(database)
-    return {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": own}
+        environment["MEMSTORE_DATABASE_URL"] = _absolute(database)
+    return {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": environment}
 
 
 def _absolute(database: str) -> str:

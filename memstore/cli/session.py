@@ -57,9 +57,9 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
     if subject is not None:
         counted = Counter(fact.subject for fact in store.user(user).facts())
         if counted and subject.casefold() not in map(str.casefold, counted):
-            known = ", ".join(repr(name) for name, _ in counted.most_common(SUBJECTS))
+            subjects = ", ".join(repr(name) for name, _ in counted.most_common(SUBJECTS))
             more = f" and {len(counted) - SUBJECTS:,} more" if len(counted) > SUBJECTS else ""
-            echo_hint(f"no active fact is about {subject!r}; there are some about {known}{more}")
+            echo_hint(f"no active fact is about {subject!r}; there are some about {subjects}{more}")
 
 
 def exit_code(error: MemstoreError) -> int:

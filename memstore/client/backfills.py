@@ -95,10 +95,10 @@ class AsyncBackfills:
         async with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
             await backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            others = [id for id, state in (await backfills.states(tx)).items() if state != backfills.CANCELLED]
+            other_backfills = [id for id, state in (await backfills.states(tx)).items() if state != backfills.CANCELLED]
         async for owner, _ in self._users(user):
-            async with self._database.user_transaction(owner) as own:
-                await watermarks.assign(own, backfill, derivers, unlike=others)
+            async with self._database.user_transaction(owner) as user_tx:
+                await watermarks.assign(user_tx, backfill, derivers, unlike=other_backfills)
         async with self._database.admin_transaction() as tx:
             backlog = await watermarks.backfill_backlog(tx, backfill)
             await backfills.set_messages(tx, backfill, {entry.deriver: entry.messages for entry in backlog})
@@ -144,8 +144,8 @@ class AsyncBackfills:
         problems = []
         async for owner, name in self._users(user):
             async with self._database.user_transaction(owner) as tx:
-                found = await watermarks.find_problems(tx)
-            problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
+                counts = await watermarks.find_problems(tx)
+            problems += [DerivationProblem(name, problem, rows) for problem, rows in counts.items()]
         has_queue = (await queue.state(self._database)).made
         if has_queue and (failed := (await queue.counts(self._database)).failed):
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs --failed", failed))

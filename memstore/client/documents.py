@@ -201,14 +201,16 @@ class AsyncDocuments:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""
         if self._embedder is not None:
             return self._embedder
-        own = await self._runtime.load_embedder()
-        if own is None:
+        embedder = await self._runtime.load_embedder()
+        if embedder is None:
             return None
         async with self._database.user_transaction(self._user_id) as tx:
             models = await chunks.read_models(tx)
-        model = await embedding_models.resolve(self._database, models, own)
+        model = await embedding_models.resolve(self._database, models, embedder)
         return (
-            own if model is None else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)
+            embedder
+            if model is None
+            else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)
         )
 
     async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[dict[str, Vectors]], Embedder | None]:

@@ -166,16 +166,16 @@ def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportRepo
     """Yield lines of one kind and of one conversation, or of one user, together; report those that cannot be read."""
     batch: list[LocatedLine] = []
     size = 0
-    for one in lines:
-        if isinstance(one, ImportProblem):
-            report.add_problem(one)
+    for record in lines:
+        if isinstance(record, ImportProblem):
+            report.add_problem(record)
             continue
         full = len(batch) == BATCH or size > BATCH_BYTES
-        if batch and (full or _group(one.line) != _group(batch[0].line)):
+        if batch and (full or _group(record.line) != _group(batch[0].line)):
             yield batch
             batch, size = [], 0
-        batch.append(one)
-        size += one.size
+        batch.append(record)
+        size += record.size
     if batch:
         yield batch
 
@@ -215,8 +215,8 @@ class EntryBuilder:
         dimensions = None if maker is None else maker.dimensions
         entries: list[Entry[Any]] = []
         problems: list[ImportProblem] = []
-        for one in batch:
-            line: Any = one.line
+        for record in batch:
+            line: Any = record.line
             try:
                 if isinstance(line, MessageLine):
                     validate_message(line, max_bytes=self.max_message_bytes)
@@ -224,9 +224,9 @@ class EntryBuilder:
                 if self.redactor.detectors:
                     self._redact(line, row)
                 item = _with_history(line, row) if isinstance(line, FactLine) else row
-                entries.append(Entry(one.where, line, item, _chunks(row, line, dimensions)))
+                entries.append(Entry(record.where, line, item, _chunks(row, line, dimensions)))
             except InvalidInput as error:
-                problems.append(ImportProblem(one.where, str(error)))
+                problems.append(ImportProblem(record.where, str(error)))
         return entries, problems
 
     def _redact(self, line: ItemLine, row: Row) -> None:
@@ -238,16 +238,16 @@ class EntryBuilder:
                 vars(row).update(tokens=UNCOUNTED)
                 count_tokens([row], self.counter)
             return
-        given: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
+        content: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
         if isinstance(line, FactLine):
-            given.append({line.attribute or "": line.value})
-            given += [(change.actor, change.before, change.after) for change in line.history]
-        if self._has_secret(given):
+            content.append({line.attribute or "": line.value})
+            content += [(change.actor, change.before, change.after) for change in line.history]
+        if self._has_secret(content):
             raise InvalidInput(NOT_MASKED)
 
-    def _has_secret(self, given: Sequence[Any]) -> bool:
+    def _has_secret(self, content: Sequence[Any]) -> bool:
         counts: Counter[str] = Counter()
-        self.redactor.redact_json(given, counts)
+        self.redactor.redact_json(content, counts)
         return bool(counts)
 
     def conversation(self, line: ConversationLine) -> tuple[Conversation, list[Json], str | None]:
@@ -255,17 +255,19 @@ class EntryBuilder:
         row, redactor = line.row(), self.redactor
         row.settings, problem = self.settings(row.settings)
         row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
-        changes = [one.model_dump() | {"before": redactor.redact_json(one.before)} for one in line.setting_changes]
+        changes = [
+            change.model_dump() | {"before": redactor.redact_json(change.before)} for change in line.setting_changes
+        ]
         return row, changes, problem
 
-    def settings(self, own: Json) -> tuple[Json, str | None]:
+    def settings(self, settings: Json) -> tuple[Json, str | None]:
         """Return settings of a user or a conversation, or none and why."""
         try:  # a strategy or a rule may be installed elsewhere alone
             special = (CLEARED, STRATEGY, VISIBILITY)
-            check_settings({name: value for name, value in own.items() if name not in special})
+            check_settings({name: value for name, value in settings.items() if name not in special})
         except InvalidInput as error:
             return {}, f"its settings are left out: {error}"
-        return self.redactor.redact_json(own), None
+        return self.redactor.redact_json(settings), None
 
     def document(self, line: DocumentLine) -> tuple[Json, list[Json]]:
         """Return a document and its vectors, but for those of texts that hold a secret."""
@@ -274,14 +276,14 @@ class EntryBuilder:
             redactor.reject_secret_names(name_of_a_document=label)
         value = redactor.redact_json(line.value)
         vectors = []
-        for one in line.vectors:
-            is_of_value = one.text is None
-            if (is_of_value and value != line.value) or self._has_secret([one.path, one.text]):
+        for vector_line in line.vectors:
+            is_of_value = vector_line.text is None
+            if (is_of_value and value != line.value) or self._has_secret([vector_line.path, vector_line.text]):
                 continue
-            vector = decode_vector(one.vector, one.path)
+            vector = decode_vector(vector_line.vector, vector_line.path)
             if not len(vector) or not np.isfinite(vector).all():
-                raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
-            vectors.append(one.model_dump() | {"id": line.id, "embedding": vector})
+                raise InvalidInput(f"the vector of {vector_line.path} has no components, or some that are not finite")
+            vectors.append(vector_line.model_dump() | {"id": line.id, "embedding": vector})
         ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
         row = line.model_dump(exclude={"kind", "user", "vectors"}) | {"value": value, "ttl": ttl}
         return row, vectors
@@ -296,23 +298,25 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
     """Return an item's chunks; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
     length = len(row.text or "")
     chunks = []
-    for index, one in enumerate(line.chunks):
-        if not one.start <= one.stop <= length:
-            raise InvalidInput(f"its chunk {index} is {one.start} to {one.stop}, and its text has {length} characters")
+    for index, chunk_line in enumerate(line.chunks):
+        if not chunk_line.start <= chunk_line.stop <= length:
+            raise InvalidInput(
+                f"its chunk {index} is {chunk_line.start} to {chunk_line.stop}, and its text has {length} characters"
+            )
         vector = None
-        if one.vector is not None and dimensions is not None:
-            vector = decode_vector(one.vector, f"its chunk {index}")
+        if chunk_line.vector is not None and dimensions is not None:
+            vector = decode_vector(chunk_line.vector, f"its chunk {index}")
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
             if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
                 raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
-        chunk = chunk_of(row, index, (one.start, one.stop), one.conversation_id)
-        chunks.append(ChunkRow(chunk, one.recorded_at, vector))
+        chunk = chunk_of(row, index, (chunk_line.start, chunk_line.stop), chunk_line.conversation_id)
+        chunks.append(ChunkRow(chunk, chunk_line.recorded_at, vector))
     return chunks
 
 
 def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None) -> dict[UUID, list[NewChunk]]:
     """Return the chunks of items to be stored, with their own vectors, or with new ones that `dependencies` make."""
-    chunks = [(one.row, kept) for one in entries for kept in one.chunks]
+    chunks = [(entry.row, kept) for entry in entries for kept in entry.chunks]
     texts = []
     for row, kept in chunks:
         text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
@@ -328,10 +332,10 @@ def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None
     return hashed
 
 
-def describe_difference(stored: Message, given: Message) -> str | None:
+def describe_difference(stored: Message, message: Message) -> str | None:
     """Say where a stored message differs from one of the same id; None where it does not."""
-    names = sorted(type(given).model_fields.keys() - NOT_COMPARED)
-    names = [name for name in names if getattr(stored, name) != getattr(given, name)]
+    names = sorted(type(message).model_fields.keys() - NOT_COMPARED)
+    names = [name for name in names if getattr(stored, name) != getattr(message, name)]
     if not names:
         return None
     return f"the message is known with another {', another '.join(names)}; the stored one stays as it is"

@@ -205,8 +205,8 @@ class MessageLine(NewMessage, _InConversation):
     def row(self) -> Message:
         """Return the row to be stored."""
         parts = self.content if isinstance(self.content, list) else None
-        own = {"role": str(self.role), "text": self.text, "parts": parts, "meta": self.metadata}
-        return self._build(Message, conversation_id=self.conversation_id, **own)
+        columns = {"role": str(self.role), "text": self.text, "parts": parts, "meta": self.metadata}
+        return self._build(Message, conversation_id=self.conversation_id, **columns)
 
 
 class SummaryLine(_InConversation):
@@ -331,12 +331,12 @@ def parse_line(line: bytes) -> AnyLine:
             check_json(parse_object(line), "the line")
         return _LINES.validate_json(line)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
+        details = error.errors(include_url=False, include_input=False)
     reasons = []
-    for one in found[:3]:
-        place, reason = ".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")
+    for detail in details[:3]:
+        place, reason = ".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")
         reasons.append(f"{place}: {reason}" if place else reason)
-    reasons += [f"and {len(found) - 3} more"] if len(found) > 3 else []
+    reasons += [f"and {len(details) - 3} more"] if len(details) > 3 else []
     raise InvalidInput(printable(f"it is not as the format has it: {'; '.join(reasons)}", 500))
 
 

@@ -168,15 +168,15 @@ class Redactor:
 
     def find(self, text: str) -> list[Secret]:
         """Return the secrets of a text in order; those that overlap are one."""
-        found: list[Secret] = []
+        secrets: list[Secret] = []
         for secret in sorted(
             Secret(start, stop, kind) for kind, detect in self.detectors.items() for start, stop in detect(text)
         ):
-            if found and secret.start < found[-1].stop:
-                found[-1] = found[-1]._replace(stop=max(found[-1].stop, secret.stop))
+            if secrets and secret.start < secrets[-1].stop:
+                secrets[-1] = secrets[-1]._replace(stop=max(secrets[-1].stop, secret.stop))
             else:
-                found.append(secret)
-        return found
+                secrets.append(secret)
+        return secrets
 
     def redact(self, text: Text, counts: Counter[str] | None = None) -> Text:
         """Return a text with its secrets marked, which are counted."""
@@ -190,9 +190,9 @@ class Redactor:
     def reject_secret_names(self, **names: str | None) -> None:
         """Raise `InvalidInput` where a name holds a secret: ids follow from names, so they cannot be marked."""
         for what, name in names.items():
-            if name is not None and (found := self.find(name)):
+            if name is not None and (secrets := self.find(name)):
                 raise InvalidInput(
-                    f"The {what.replace('_', ' ')} seems to hold a secret ({found[0].kind}), and names are not "
+                    f"The {what.replace('_', ' ')} seems to hold a secret ({secrets[0].kind}), and names are not "
                     "masked, since ids follow from them. Nothing was stored: give another name, or take the kind out "
                     "of mask_kinds."
                 )
@@ -241,22 +241,22 @@ class Redactor:
         prefix = f"{key.replace('_', ' ')}: "  # a password is one where it is called so
         shift = len(prefix)
         secrets = [
-            Secret(one.start - shift, one.stop - shift, one.kind)
-            for one in self.find(prefix + text)
-            if one.start >= shift
+            Secret(secret.start - shift, secret.stop - shift, secret.kind)
+            for secret in self.find(prefix + text)
+            if secret.start >= shift
         ]
         return _replace(text, secrets, counts) if secrets else value
 
     def _redact_arguments(self, text: str, counts: Counter[str]) -> str:
         """Return the arguments of a call, which stay JSON: a mark in the place of a bare number would be none."""
-        found: Counter[str] = Counter()
+        own_counts: Counter[str] = Counter()
         try:
-            redacted = self._walk(read_json(text), found, "")
+            redacted = self._walk(read_json(text), own_counts, "")
             written = json.dumps(redacted, ensure_ascii=False)
         except ValueError:
             return self.redact(text, counts)
-        counts.update(found)
-        if not found:
+        counts.update(own_counts)
+        if not own_counts:
             return text
         return json.dumps(redacted) if INVALID_CHARS.search(written) else written
 

@@ -68,16 +68,16 @@ Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 
 
-def drop_nulls(model: type[BaseModel], given: object) -> object:
+def drop_nulls(model: type[BaseModel], data: object) -> object:
     """Return an object without the fields that are null and optional: their defaults hold, as if they were left out."""
-    if not isinstance(given, Mapping):
-        return given
+    if not isinstance(data, Mapping):
+        return data
     optional = {
         name
         for name, field in model.model_fields.items()
         if not field.is_required() and NoneType not in get_args(field.annotation)
     }
-    return {name: value for name, value in given.items() if value is not None or name not in optional}
+    return {name: value for name, value in data.items() if value is not None or name not in optional}
 
 
 class NewMessage(BaseModel):
@@ -113,11 +113,11 @@ class NewMessage(BaseModel):
 EMPTY: tuple[object, ...] = (None, [], {}, "")
 
 
-def drop_empty_keys(given: object) -> object:
+def drop_empty_keys(data: object) -> object:
     """Return a message without keys that say nothing: libraries give every key of their format, most of them empty."""
-    if isinstance(given, Mapping):
-        given = {key: value for key, value in given.items() if key in NewMessage.model_fields or value not in EMPTY}
-    return drop_nulls(NewMessage, given)
+    if isinstance(data, Mapping):
+        data = {key: value for key, value in data.items() if key in NewMessage.model_fields or value not in EMPTY}
+    return drop_nulls(NewMessage, data)
 
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
@@ -125,12 +125,12 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
-def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
+def validate_message(data: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
     """Return the message, or raise `InvalidInput` that says what is wrong with it."""
-    if not isinstance(given, Mapping | Message | NewMessage):
-        raise InvalidInput(f"it is a {type(given).__name__}; give a dict with role and content, or a Message.")
+    if not isinstance(data, Mapping | Message | NewMessage):
+        raise InvalidInput(f"it is a {type(data).__name__}; give a dict with role and content, or a Message.")
     try:
-        message = given if isinstance(given, NewMessage) else NewMessage.model_validate(drop_empty_keys(_keys(given)))
+        message = data if isinstance(data, NewMessage) else NewMessage.model_validate(drop_empty_keys(_keys(data)))
     except ValidationError as error:
         raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
     size = 0
@@ -160,9 +160,9 @@ def check_text(text: object, what: str) -> None:
     """Raise `InvalidInput` for anything but a text, and for characters that Postgres or UTF-8 cannot hold."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
-    if (not text.isascii() or "\0" in text) and (found := INVALID_CHARS.search(text)):
-        kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
-        raise InvalidInput(f"{what} holds {kind} at position {found.start()}, which Postgres cannot store; remove it.")
+    if (not text.isascii() or "\0" in text) and (match := INVALID_CHARS.search(text)):
+        kind = "a NUL character" if match[0] == "\0" else f"half a surrogate pair (U+{ord(match[0]):04X})"
+        raise InvalidInput(f"{what} holds {kind} at position {match.start()}, which Postgres cannot store; remove it.")
 
 
 def check_json(value: object, what: str) -> int:
@@ -178,13 +178,13 @@ def check_json(value: object, what: str) -> int:
     return len(written.encode())
 
 
-def _keys(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
-    if not isinstance(given, Message):
-        if "user" in given or "conversation" in given:
-            return {key: value for key, value in given.items() if key not in ("user", "conversation")}
-        return given
+def _keys(data: Mapping[str, Any] | Message) -> Mapping[str, Any]:
+    if not isinstance(data, Message):
+        if "user" in data or "conversation" in data:
+            return {key: value for key, value in data.items() if key not in ("user", "conversation")}
+        return data
     keys = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
-    return {key: getattr(given, key) for key in keys} | {"metadata": given.meta}
+    return {key: getattr(data, key) for key in keys} | {"metadata": data.meta}
 
 
 def _reasons(error: ValidationError) -> Iterator[str]:
@@ -198,10 +198,10 @@ def _reasons(error: ValidationError) -> Iterator[str]:
         yield f"{place}: {reason}" if place else reason
 
 
-def check_choice(name: str, value: str | None, known: Sequence[str], *, optional: bool = True) -> None:
+def check_choice(name: str, value: str | None, choices: Sequence[str], *, optional: bool = True) -> None:
     """Raise `InvalidInput` unless it is one of the known words, or None where it is optional."""
-    if value not in known and not (optional and value is None):
-        raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
+    if value not in choices and not (optional and value is None):
+        raise InvalidInput(f"{name}={value!r}: give one of {', '.join(choices)}.")
 
 
 def check_names(**names: str | None) -> None:
@@ -233,16 +233,16 @@ def check_object(value: Json | None, name: str) -> None:
     check_json(value, name)
 
 
-def to_list(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
-    """Return a list of strings, each of them one of `known`; None stays None."""
+def to_list(values: Sequence[str] | None, name: str, choices: type[StrEnum] | None = None) -> list[str] | None:
+    """Return a list of strings, each of them one of `choices`; None stays None."""
     if values is None:
         return None
     if not isinstance(values, list | tuple | set | frozenset):
         raise InvalidInput(f"{name}={values!r}: give a list.")
     for value in values:
         check_text(value, f"one of {name}")
-    if known is not None and set(values) - set(known):
-        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(known)}.")
+    if choices is not None and set(values) - set(choices):
+        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(choices)}.")
     return [str(value) for value in values]
 
 
@@ -367,12 +367,12 @@ def validate_fact_types(value: object) -> Json | None:
     try:
         types = _OWN_TYPES.validate_python(value)
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        wrong = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors(include_url=False)]
         raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
-    texts = [text for one in types.values() for text in (one.description, *one.words)]
+    texts = [text for fact_type in types.values() for text in (fact_type.description, *fact_type.words)]
     if any(not text.strip() or len(text.splitlines()) > 1 for text in texts):
         raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")
-    return {name: one.model_dump(exclude_defaults=True) for name, one in types.items()}
+    return {name: fact_type.model_dump(exclude_defaults=True) for name, fact_type in types.items()}
 
 
 def validate_fact_instructions(value: object) -> str | None:

@@ -138,7 +138,10 @@ class HookServer:
 
     async def _remember_shown(self, session: str, receipt: Receipt) -> None:
         shown = self._shown.setdefault(session, set())
-        ids = {kind: [one.id for one in receipt.included if one.kind == kind and one.id] for kind in ("fact", *Tier)}
+        ids = {
+            kind: [decision.id for decision in receipt.included if decision.kind == kind and decision.id]
+            for kind in ("fact", *Tier)
+        }
         shown.update(ids[Tier.MESSAGES])
         for fact in await self._user.facts(ids=ids["fact"]):
             shown.update(fact.sources)

@@ -196,13 +196,13 @@ class Transaction:
 
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
-        given = list(rows)
-        if not given:
+        batch = list(rows)
+        if not batch:
             return 0
-        if len(given) == 1:  # without the pipeline that many rows need: half the time
-            return await self.run(statement, **given[0])
+        if len(batch) == 1:  # without the pipeline that many rows need: half the time
+            return await self.run(statement, **batch[0])
         async with self.connection.pipeline():
-            cursors = await self._insert(statement, given)
+            cursors = await self._insert(statement, batch)
         return sum(cursor.rowcount for cursor in cursors)
 
     async def _insert(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[AsyncRawCursor[Any]]:

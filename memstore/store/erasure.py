@@ -112,7 +112,9 @@ async def keep_certificate(tx: Transaction, certificate: Certificate) -> datetim
 
 async def certificates(tx: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return await tx.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
+    return await tx.all(
+        SQL["erasures"], lambda body, **columns: Certificate.from_dict(body | columns), id=id, limit=limit
+    )
 
 
 async def last_erasure(tx: Transaction, conversation: UUID | None = None) -> datetime | None:
@@ -367,17 +369,17 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
 
     A login that policies hold for sees the rows of this user alone.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     async with database.owner_transaction() as connection:
         [(is_owner,)] = await (await connection.execute(vector_indexes.SQL["owner"])).fetchall()
         if database.capabilities.citus and database.capabilities.role and not is_owner:
             await database.take_role(connection)  # nodes do not know what else the login was granted
         tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
-        [(found["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
+        [(counts["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
             statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
             [(rows,)] = await (await connection.execute(statement, {"id": id})).fetchall()
-            found[table] += rows
-    return len(tables), dict(+found)
+            counts[table] += rows
+    return len(tables), dict(+counts)

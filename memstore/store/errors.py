@@ -128,9 +128,9 @@ def normalize_dsn(url: str) -> str:
     if not url.startswith(SCHEMES):
         scheme, slashes, _ = url.partition("//")  # what is no URL and no name may hold a password anywhere
         name = url if NAME.fullmatch(url) or not url else ""
-        given = repr(scheme) if slashes else repr(name) if name == url else "What was given"
+        subject = repr(scheme) if slashes else repr(name) if name == url else "What was given"
         raise ConfigurationError(
-            f"{given} is no database that memstore knows. Give embedded, "
+            f"{subject} is no database that memstore knows. Give embedded, "
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     dsn = url.replace("postgres://", "postgresql://", 1)

@@ -63,22 +63,22 @@ def status(url: str) -> Status:
 
 def prepare(url: str, *, upgrade_old: bool) -> None:
     """Make the tables of a new database; upgrade those of an old one only where that was asked for."""
-    found = status(url)
-    if found.current:
+    schema = status(url)
+    if schema.current:
         return
-    if found.revision is not None and found.revision > NEWEST_REVISION:
+    if schema.revision is not None and schema.revision > NEWEST_REVISION:
         raise SchemaTooNew(
-            f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {NEWEST_REVISION}. "
+            f"{describe_url(url)} has schema {schema.revision}; this memstore knows up to {NEWEST_REVISION}. "
             "Upgrade memstore: pip install -U memstore-llm"
         )
-    if found.revision is not None and not any((scripts() / "versions").glob(f"{found.revision}_*.py")):
+    if schema.revision is not None and not any((scripts() / "versions").glob(f"{schema.revision}_*.py")):
         raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, which this memstore cannot upgrade: it is of a version "
+            f"{describe_url(url)} has schema {schema.revision}, which this memstore cannot upgrade: it is of a version "
             "before the first release. Export with that version (memstore export), and import into another database."
         )
-    if found.revision is not None and not upgrade_old:
+    if schema.revision is not None and not upgrade_old:
         raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, older than {NEWEST_REVISION}. Run: memstore db upgrade"
+            f"{describe_url(url)} has schema {schema.revision}, older than {NEWEST_REVISION}. Run: memstore db upgrade"
         )
     upgrade(url)
 

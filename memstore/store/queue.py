@@ -43,7 +43,9 @@ async def defer(database: Database, places: Sequence[ConversationKey], priority:
 
 async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Return for each of these conversations with jobs whether one waits or runs; if not, they have failed."""
-    return dict(await _fetch(database, SQL["statuses"], conversations=[str(one) for one in conversations]))
+    return dict(
+        await _fetch(database, SQL["statuses"], conversations=[str(conversation) for conversation in conversations])
+    )
 
 
 async def has_other_job(database: Database, job: int, conversation: str) -> bool:

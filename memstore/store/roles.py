@@ -107,8 +107,8 @@ def capabilities(url: str) -> Capabilities:
     with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
         asked = {"roles": list(ROLES), "reading": list(READING), "process": connection.info.backend_pid}
         [row] = connection.execute(SQL["capabilities"], asked).fetchall()
-    found = Capabilities(*row)
-    version = found.pgvector or found.pgvector_available
+    server = Capabilities(*row)
+    version = server.pgvector or server.pgvector_available
     if version is None:
         raise ExtensionMissing(
             f"{describe_url(url)} has no pgvector. Install it on the server (Debian: postgresql-NN-pgvector), then "
@@ -119,4 +119,4 @@ def capabilities(url: str) -> Capabilities:
             f"{describe_url(url)} has pgvector {version}; memstore needs 0.8 or newer. "
             "Install it, then ALTER EXTENSION vector UPDATE."
         )
-    return found
+    return server

@@ -28,12 +28,12 @@ def parse_statements(text: str) -> dict[str, LiteralString]:
     The cast says that they are the program's own text: no value is ever pasted into them.
     """
     _, *pieces = STATEMENT_NAME.split(text)
-    found = {name: body.strip() for name, body in zip(pieces[1::3], pieces[2::3], strict=True)}
+    bodies = {name: body.strip() for name, body in zip(pieces[1::3], pieces[2::3], strict=True)}
     fragments = [name for name, is_fragment in zip(pieces[1::3], pieces[::3], strict=True) if is_fragment]
     for fragment in fragments:
-        body = found.pop(fragment)
-        found = {name: statement.replace(f"<{fragment}>", body) for name, statement in found.items()}
-    return {name: cast(LiteralString, statement) for name, statement in found.items()}
+        body = bodies.pop(fragment)
+        bodies = {name: statement.replace(f"<{fragment}>", body) for name, statement in bodies.items()}
+    return {name: cast(LiteralString, statement) for name, statement in bodies.items()}
 
 
 class Rows(NamedTuple):
@@ -56,9 +56,9 @@ def expand_values(statement: LiteralString, count: int, shared: frozenset[str] =
     row = VALUES_ROW.search(statement)
     if row is None:
         raise ValueError(f"No INSERT of one row: {statement}")
-    given = [name for name in PLACE.findall(row[1]) if name != "user_id"]
-    names = [name for name in given if name not in shared]
-    common = list(dict.fromkeys(name for name in given if name in shared))
+    placeholders = [name for name in PLACE.findall(row[1]) if name != "user_id"]
+    names = [name for name in placeholders if name not in shared]
+    common = list(dict.fromkeys(name for name in placeholders if name in shared))
     once = {"user_id": 1} | {name: place for place, name in enumerate(common, 2)}
     places = iter(range(2 + len(common), 2 + len(common) + count * len(names)))
 

@@ -101,13 +101,13 @@ def terms(text: str) -> Counter[str]:
     words = list(_words(_fold(text)))
     leaning = _leaning(words)
     stop, languages = (_ENGLISH_STOP if leaning > 0 else _GERMAN_STOP) if leaning else _EITHER_STOP
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for word in words:
         if word not in stop:
             term = word[:MAX_TERM_LENGTH]
             for stem in _stems(term, languages) if term.isalpha() else (term,):
-                found[stem] += 1  # `update` takes as long for each word as all the rest
-    return found
+                counts[stem] += 1  # `update` takes as long for each word as all the rest
+    return counts
 
 
 def _fold(text: str) -> str:

@@ -209,9 +209,9 @@ class UserIndex:
         lengths = np.zeros(len(rows))
         if self.vectors:
             for start in range(0, len(rows), ROWS_AT_ONCE):
-                some = rows[start : start + ROWS_AT_ONCE]
-                total = np.zeros((len(some), self.vectors[0].shape[1]), dtype=np.float32)
-                for weight, beside in zip(KERNEL.tolist(), self.neighbours[:, some], strict=True):
+                batch = rows[start : start + ROWS_AT_ONCE]
+                total = np.zeros((len(batch), self.vectors[0].shape[1]), dtype=np.float32)
+                for weight, beside in zip(KERNEL.tolist(), self.neighbours[:, batch], strict=True):
                     there, vectors = self.vectors_at(beside)
                     total[there] += np.float32(weight) * vectors
                 lengths[start : start + ROWS_AT_ONCE] = np.sqrt(np.vecdot(total, total))
@@ -279,20 +279,20 @@ class UserIndex:
         places = places[there]
         if len(self.vectors) == 1:
             return there, self.vectors[0][places]
-        found = np.empty((len(places), self.vectors[0].shape[1]), dtype=np.float32)
+        vectors = np.empty((len(places), self.vectors[0].shape[1]), dtype=np.float32)
         start = 0
         for block in self.vectors:
             inside = (places >= start) & (places < start + len(block))
-            found[inside] = block[places[inside] - start]
+            vectors[inside] = block[places[inside] - start]
             start += len(block)
-        return there, found
+        return there, vectors
 
     def chunks(self, rows: Rows) -> list[Chunk]:
         """Return chunks as the database would."""
-        some = self.records[rows]
+        records = self.records[rows]
         names = ("item", "chunk_index", "tier", "conversation", "seq", "role", "start", "stop", "at")
-        columns = zip(rows.tolist(), *(some[name].tolist() for name in names), strict=True)
-        conversations = {place: UUID(bytes=place) for place in set(some["conversation"].tolist())} | {NO_ID: None}
+        columns = zip(rows.tolist(), *(records[name].tolist() for name in names), strict=True)
+        conversations = {place: UUID(bytes=place) for place in set(records["conversation"].tolist())} | {NO_ID: None}
         return [
             Chunk(
                 UUID(bytes=item),
@@ -327,17 +327,17 @@ class UserIndex:
         return grown
 
     def _carry_over(self, grown: UserIndex) -> dict[str, object]:
-        known: dict[str, object] = {}
+        properties: dict[str, object] = {}
         if "sorted_terms" in vars(self) and len(grown.terms) - len(self.sorted_terms[0]) <= SCANNED * len(grown.terms):
-            known["sorted_terms"] = self.sorted_terms
+            properties["sorted_terms"] = self.sorted_terms
         if "neighbourhood_norm" in vars(self):
             beside = grown.neighbours[:, : len(self)]
             before = np.where(self.neighbours < len(self), self.neighbours, len(grown))
             spread = np.append(self.neighbourhood_norm, np.zeros(len(grown) - len(self)))
-            others = np.append(np.flatnonzero((beside != before).any(axis=0)), np.arange(len(self), len(grown)))
-            spread[others] = grown._neighbourhood_norms(others)
-            known["neighbourhood_norm"] = spread
-        return known
+            rows = np.append(np.flatnonzero((beside != before).any(axis=0)), np.arange(len(self), len(grown)))
+            spread[rows] = grown._neighbourhood_norms(rows)
+            properties["neighbourhood_norm"] = spread
+        return properties
 
     def select(self, rows: NDArray[np.bool_]) -> UserIndex:
         """Return some of the chunks."""

@@ -80,8 +80,8 @@ async def in_order(tx: Transaction, works: Sequence[W]) -> list[W]:
 
 async def lagging_work(tx: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
     """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
-    found = await tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
-    return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
+    rows = await tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
+    return sorted(rows, key=lambda work: DERIVERS.index(work.deriver))
 
 
 async def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
@@ -203,5 +203,5 @@ async def find_problems(tx: Transaction) -> dict[str, int]:
         "the user's postings are not those of the chunks": SQL["misposted"],
     }
     values = {"derivers": list(DERIVERS), "hand": HAND}
-    found = {problem: await tx.value(statement, int, **values) for problem, statement in read.items()}
-    return {problem: rows for problem, rows in found.items() if rows}
+    counts = {problem: await tx.value(statement, int, **values) for problem, statement in read.items()}
+    return {problem: rows for problem, rows in counts.items() if rows}

@@ -50,15 +50,15 @@ IMPORTERS: tuple[type[Importer], ...] = (  # the first that recognizes a file re
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     """Return the importer of this name, or for "auto" that of the file or folder."""
-    known = {importer.name: importer for importer in IMPORTERS}
-    names = ", ".join(known)
-    if format != "auto" and format not in known:
+    importers = {importer.name: importer for importer in IMPORTERS}
+    names = ", ".join(importers)
+    if format != "auto" and format not in importers:
         raise InvalidInput(f"the format {printable(format)} is not known; known are: auto, {names}")
     check_file(path)
     if format != "auto":
-        return known[format]
-    if own := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
-        return own
+        return importers[format]
+    if match := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
+        return match
     if damage := find_damage(path):
         raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
     if path.is_dir():

@@ -168,11 +168,11 @@ class Importer:
 
     def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield the items that `convert` makes of each JSON value and its place; report unreadable ones."""
-        for one in numbered_values(file, self.unit, self.advice):
-            if isinstance(one, ImportProblem):
-                yield one
+        for entry in numbered_values(file, self.unit, self.advice):
+            if isinstance(entry, ImportProblem):
+                yield entry
             else:
-                yield from self.report_damage(convert(one[1], one[0]), one[0])
+                yield from self.report_damage(convert(entry[1], entry[0]), entry[0])
 
     def records(
         self,
@@ -187,19 +187,19 @@ class Importer:
 
         Metadata mark inherited times. Damage is reported.
         """
-        for one in self.report_damage(messages, where):
-            if isinstance(one, dict):
-                metadata = one["metadata"] | ({} if own_time else INHERITED if inherited_time else IMPORTED)
+        for item in self.report_damage(messages, where):
+            if isinstance(item, dict):
+                metadata = item["metadata"] | ({} if own_time else INHERITED if inherited_time else IMPORTED)
                 time = {"occurred_at": own_time or inherited_time} if own_time or inherited_time else {}
-                message = one | time | {"metadata": metadata}
+                message = item | time | {"metadata": metadata}
                 yield Record(conversation=conversation, message=message, where=where, **of_conversation)
             else:
-                yield one
+                yield item
 
-    def report_damage(self, found: Iterator[T], where: str) -> Iterator[T | ImportProblem]:
+    def report_damage(self, items: Iterator[T], where: str) -> Iterator[T | ImportProblem]:
         """Yield the items; if reading them fails, add why, and what to do about it."""
         try:
-            yield from found
+            yield from items
         except OptionMissing:
             raise
         except InvalidInput as error:
@@ -210,9 +210,9 @@ class Importer:
 
     def unknown_me(self, names: Iterable[str]) -> OptionMissing:
         """Return the error that says which of these names the option `me` may be."""
-        me, some = self.options.me, ", ".join(map(printable, islice(names, 20)))
+        me, choices = self.options.me, ", ".join(map(printable, islice(names, 20)))
         why = "say who of them you are" if me is None else f"nobody in it is called {printable(me)}"
-        return OptionMissing(f"{why}; --me takes one of: {some}")
+        return OptionMissing(f"{why}; --me takes one of: {choices}")
 
 
 @dataclass(slots=True)

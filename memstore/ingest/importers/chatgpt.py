@@ -115,9 +115,9 @@ class TreeImporter(Importer):
         if missing is not None:
             reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.advice}"
             yield ImportProblem(where, reason)
-        others = [name for name in nodes.keys() - branch if nodes[name].message is not None]
-        if others:
-            yield IgnoredContent("messages of other branches", len(others))
+        other_messages = [name for name in nodes.keys() - branch if nodes[name].message is not None]
+        if other_messages:
+            yield IgnoredContent("messages of other branches", len(other_messages))
         inherited = begun
         for name in branch:
             node = nodes[name]
@@ -130,13 +130,13 @@ class TreeImporter(Importer):
             inherited = node.time or inherited
 
     def _without_memories(
-        self, found: Iterator[Message | AssistantMemory | IgnoredContent], where: str, time: datetime | None
+        self, items: Iterator[Message | AssistantMemory | IgnoredContent], where: str, time: datetime | None
     ) -> Iterator[Message | IgnoredContent]:
-        for one in found:
-            if isinstance(one, AssistantMemory):
-                self.memories.add(one, where, time)
+        for item in items:
+            if isinstance(item, AssistantMemory):
+                self.memories.add(item, where, time)
             else:
-                yield one
+                yield item
 
 
 def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tuple[list[str], str | None]:
@@ -235,9 +235,9 @@ def _why_hidden(role: str, message: dict[str, Any], metadata: dict[str, Any]) ->
 
 
 def _text(content: dict[str, Any], role: str) -> str:
-    found = content.get("parts")
-    if isinstance(found, list):
-        texts = [text for part in found if (text := _part_text(part))]
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        texts = [text for part in parts if (text := _part_text(part))]
         # A recording comes with its transcription.
         texts = [text for text in texts if text != "[audio]"] or texts[:1]
     else:

@@ -68,7 +68,7 @@ class Claude(TreeImporter):
         yield from ignored
         if not text.strip() and not ignored:
             text = message.get("text") or ""
-        text, kept = make_storable("\n\n".join(one for one in (text, *_attached(message)) if one.strip()))
+        text, kept = make_storable("\n\n".join(part for part in (text, *_attached(message)) if part.strip()))
         if text.strip():
             yield {"role": role, "content": text, "external_id": key, "metadata": kept}
         elif not ignored:

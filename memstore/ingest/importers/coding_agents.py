@@ -83,7 +83,7 @@ class ClaudeCode(Importer):
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one session holds."""
         self._queued.clear()
-        self._replaced = _find_replaced(one[1] for one in numbered_values(file, "", "") if isinstance(one, tuple))
+        self._replaced = _find_replaced(entry[1] for entry in numbered_values(file, "", "") if isinstance(entry, tuple))
         file.stream.seek(0)
         yield from super().read_file(file)
 

@@ -189,7 +189,7 @@ def first_values(file: OpenFile) -> list[Any]:
         is_json = read_start(file)[:1] in (b"{", b"[")
         file.stream.seek(0)
         if is_json:
-            values = [one[1] for one in islice(numbered_values(file, "", ""), SAMPLE) if isinstance(one, tuple)]
+            values = [entry[1] for entry in islice(numbered_values(file, "", ""), SAMPLE) if isinstance(entry, tuple)]
         file.stream.seek(0)
     return [value for value in values if isinstance(value, dict | list)]
 
@@ -315,13 +315,13 @@ class _Window:
 
     def find(self, pattern: re.Pattern[str]) -> str:
         """Go to the next match of the pattern, and return its character; "" at the end."""
-        while (found := pattern.search(self.text, self.at)) is None:
+        while (match := pattern.search(self.text, self.at)) is None:
             self._go(max(len(self.text) - 1, self.at))  # a line's end may be the last that is held
             if not self._more():
                 self._go(len(self.text))
                 return ""
-        self._go(found.start())
-        return found[0]
+        self._go(match.start())
+        return match[0]
 
     def value(self) -> Any:
         """Return the value that begins here, and go behind it; raise `InvalidInput` if none does."""

@@ -60,16 +60,16 @@ class Gemini(Importer):
         """Yield the prompts and the answers, the oldest first: they are held until all are read."""
         yield from super().read()
         talk, last_of_talk, last, same_time = "", None, None, 0
-        for when, where, given in sorted(self._activities, key=lambda activity: activity[0]):
+        for when, where, value in sorted(self._activities, key=lambda activity: activity[0]):
             same_time = same_time + 1 if when == last else 1
             last = when
-            if key := _conversation_id(given):
+            if key := _conversation_id(value):
                 conversation = f"gemini {key}"
             else:
                 if last_of_talk is None or when - last_of_talk > GAP:
                     talk = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
                 conversation, last_of_talk = talk, when
-            yield from self.records(_messages(given, when, same_time), where, conversation, when, channel=self.name)
+            yield from self.records(_messages(value, when, same_time), where, conversation, when, channel=self.name)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Hold an activity until all are read."""
@@ -86,8 +86,8 @@ def _is_geminis(activity: dict[str, Any]) -> bool:
 
 
 def _conversation_id(activity: dict[str, Any]) -> str | None:
-    found = (_CONVERSATION.match(str(detail.get("url"))) for detail in activity.get("details") or ())
-    return next((url[1] for url in found if url), None)
+    matches = (_CONVERSATION.match(str(detail.get("url"))) for detail in activity.get("details") or ())
+    return next((url[1] for url in matches if url), None)
 
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[Message]:

@@ -50,8 +50,8 @@ class LangChain(Importer):
     @staticmethod
     def recognizes(value: Any) -> bool:
         """Return whether a value is a message, a list of them, or has some."""
-        found = map(_kind_and_fields, _messages(value) or ())
-        return any(kind in ("human", "ai") and "content" in fields for kind, fields in found)
+        pairs = map(_kind_and_fields, _messages(value) or ())
+        return any(kind in ("human", "ai") and "content" in fields for kind, fields in pairs)
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield a message, or those of a list."""
@@ -64,9 +64,9 @@ class LangChain(Importer):
         if is_list and digest(messages[:count]) == before:
             count = 0  # a later state of the same list
         self._read[conversation] = count + len(messages), "" if count else digest(messages)
-        for place, given in enumerate(messages, 1):
+        for place, message in enumerate(messages, 1):
             at = where if len(messages) == 1 else f"{where}, message {place}"
-            kind, fields = _kind_and_fields(given)
+            kind, fields = _kind_and_fields(message)
             key = str(fields.get("id") or f"turn:{count + place}")
             yield from self.records(_convert(kind, fields, key), at, conversation)
 
@@ -98,13 +98,13 @@ def _messages(value: Any) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _kind_and_fields(given: Any) -> tuple[str, dict[str, Any]]:
+def _kind_and_fields(message: Any) -> tuple[str, dict[str, Any]]:
     """Return the kind of a message, such as "human", and its fields, whichever way it was written."""
-    if not isinstance(given, dict):
+    if not isinstance(message, dict):
         return "", {}
-    if given.get("kwargs") and isinstance(path := given.get("id"), list):
-        kind, fields = path[-1:], given["kwargs"]
+    if message.get("kwargs") and isinstance(path := message.get("id"), list):
+        kind, fields = path[-1:], message["kwargs"]
     else:
-        kind, fields = [given.get("type", given.get("role"))], given.get("data") or given
+        kind, fields = [message.get("type", message.get("role"))], message.get("data") or message
     name = str(*kind).removesuffix("Chunk").removesuffix("Message").lower()
     return name, fields if isinstance(fields, dict) else {}

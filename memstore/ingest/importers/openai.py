@@ -72,22 +72,22 @@ def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
             yield f"[{_KINDS.get(kind, kind)}]"
 
 
-def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
+def convert_message(role: str, fields: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
     """Yield a message without its time, unless it is empty, and its ignored parts.
 
-    `given` has `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
+    `fields` hold `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
     """
-    text, ignored = content_text(given.get("content"))
+    text, ignored = content_text(fields.get("content"))
     text, metadata = make_storable(text)
-    calls = [_call(call) for call in given.get("tool_calls") or ()]
+    calls = [_call(call) for call in fields.get("tool_calls") or ()]
     if not text.strip() and not calls:
         yield from ignored or [IgnoredContent("empty messages")]
         return
     message: Message = {"role": role, "content": text if text.strip() else None, "external_id": external_id}
     if calls:
         message["tool_calls"] = calls  # which some write among the content, too
-        ignored = [one for one in ignored if one.what != _IGNORED["tool_use"]]
-    message |= {key: given[key] for key in ("name", "tool_call_id") if given.get(key)}
+        ignored = [part for part in ignored if part.what != _IGNORED["tool_use"]]
+    message |= {key: fields[key] for key in ("name", "tool_call_id") if fields.get(key)}
     yield from ignored
     yield message | {"metadata": metadata}
 

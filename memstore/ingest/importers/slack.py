@@ -80,7 +80,7 @@ class Slack(Importer):
         if name and not name.startswith("mpdm-"):
             title: str | None = f"#{make_storable(name)[0]}"
         else:  # a talk of several people has a name that is made of theirs: mpdm-ann--bob-1
-            title = ", ".join(self._people.get(one, one) for one in value.get("members") or ()) or None
+            title = ", ".join(self._people.get(member, member) for member in value.get("members") or ()) or None
         self._channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
         yield from ()
 
@@ -89,11 +89,11 @@ class Slack(Importer):
         folder = Path(file.name).parent.name or file.name
         conversation, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
-        for one in self.read_values(file, partial(self._convert, conversation=conversation, title=title)):
-            if isinstance(one, Record):
-                records.append(one)
+        for item in self.read_values(file, partial(self._convert, conversation=conversation, title=title)):
+            if isinstance(item, Record):
+                records.append(item)
             else:
-                yield one
+                yield item
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
     def _convert(self, value: dict[str, Any], where: str, conversation: str, title: str | None) -> Iterator[ImportItem]:
@@ -104,7 +104,7 @@ class Slack(Importer):
         # With a bot's id and a person's, the person posts through an app.
         is_bot = value.get("subtype") == "bot_message" or not author or author in self._bots
         is_bot = is_bot or ("bot_id" in value and author not in self._people)
-        text, metadata = make_storable("\n\n".join(one for one in self._texts(value, is_bot) if one.strip()))
+        text, metadata = make_storable("\n\n".join(part for part in self._texts(value, is_bot) if part.strip()))
         if not text.strip():
             yield IgnoredContent("empty messages")
             return
@@ -148,25 +148,25 @@ class Slack(Importer):
         target = target.removeprefix("mailto:")
         return f"{label} ({target})" if label and label != target else target
 
-    def _texts(self, given: dict[str, Any], is_bot: bool) -> Iterator[str]:
-        text, attachments = given.get("text") or "", given.get("attachments") or ()
+    def _texts(self, value: dict[str, Any], is_bot: bool) -> Iterator[str]:
+        text, attachments = value.get("text") or "", value.get("attachments") or ()
         if not text.strip() and not attachments:
-            text = _block_text(given.get("blocks") or [])
+            text = _block_text(value.get("blocks") or [])
         yield self._plain(text)
         for attachment in attachments:
             if is_bot or attachment.get("is_share") or not text.strip():  # else the preview of a link
                 yield self._plain(_attachment_text(attachment))
-        for file in given.get("files") or ():
+        for file in value.get("files") or ():
             name = file.get("title") or file.get("name")
             yield f"[file: {name}]" if name else "[file]"
 
 
-def _attachment_text(given: dict[str, Any]) -> str:
+def _attachment_text(attachment: dict[str, Any]) -> str:
     """Return what a reader sees of an attachment: of a bot's message, or of a message that somebody shares."""
-    fields = [f"{field.get('title') or ''}: {field.get('value') or ''}" for field in given.get("fields") or ()]
-    texts = [given.get("pretext"), given.get("title"), given.get("text"), *fields]
-    texts = texts if any(texts) else [_block_text(given.get("blocks") or []) or given.get("fallback")]
-    return "\n".join(filter(None, (given.get("author_name"), *texts)))
+    fields = [f"{field.get('title') or ''}: {field.get('value') or ''}" for field in attachment.get("fields") or ()]
+    texts = [attachment.get("pretext"), attachment.get("title"), attachment.get("text"), *fields]
+    texts = texts if any(texts) else [_block_text(attachment.get("blocks") or []) or attachment.get("fallback")]
+    return "\n".join(filter(None, (attachment.get("author_name"), *texts)))
 
 
 def _block_text(block: Any) -> str:
@@ -180,5 +180,5 @@ def _block_text(block: Any) -> str:
         return "".join(map(_block_text, inner))
     if block.get("user_id"):
         return f"<@{block['user_id']}>"
-    own = _block_text(block.get("text")) or str(block.get("url") or "")
-    return "\n".join(filter(None, (own, _block_text(block.get("fields")), _block_text(inner))))
+    text = _block_text(block.get("text")) or str(block.get("url") or "")
+    return "\n".join(filter(None, (text, _block_text(block.get("fields")), _block_text(inner))))

@@ -128,7 +128,7 @@ class WhatsApp(Importer):
             elif line.strip(f"{_MARKS} \t\r"):
                 lost.append(number)
         spoken = [_spoken(header) for _, header, _ in begun]
-        speakers = {_speaker(one): None for one in spoken if one}
+        speakers = {_speaker(match): None for match in spoken if match}
         if not begun and not lost:
             yield ImportProblem(file.where, f"the file is empty; {self.advice}")
             return
@@ -149,18 +149,18 @@ class WhatsApp(Importer):
         if me is None:
             self._check_absence(speakers, chat)
             yield IgnoredContent(f"chats without a message of {printable(str(self.options.me))}")
-        for (number, header, more), one in zip(begun, spoken, strict=True):
+        for (number, header, more), match in zip(begun, spoken, strict=True):
             where = f"{file.where}, line {number}"
-            if one is None:
+            if match is None:
                 yield IgnoredContent("notices of WhatsApp")
-            elif _DELETED.fullmatch(one["text"] or ""):
+            elif _DELETED.fullmatch(match["text"] or ""):
                 yield IgnoredContent("deleted messages")
             elif (shown := _shown_time(header, order)) is None:
                 reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
                 yield ImportProblem(where, reason)
             else:
-                text = "\n".join([one["text"] or "", *more])
-                yield self._record(text, _speaker(one), me, shown, where, chat)
+                text = "\n".join([match["text"] or "", *more])
+                yield self._record(text, _speaker(match), me, shown, where, chat)
 
     def _check_absence(self, speakers: Collection[str], chat: str) -> None:
         """Raise unless `me` is somebody else, who may have been silent in this chat."""
@@ -189,8 +189,8 @@ class WhatsApp(Importer):
         return Record(conversation=chat, message=message, channel=self.name, where=where)
 
 
-def _is_same(name: str, given: str | None) -> bool:
-    return given is not None and name.casefold() == given.strip("~ ").casefold()
+def _is_same(name: str, me: str | None) -> bool:
+    return me is not None and name.casefold() == me.strip("~ ").casefold()
 
 
 def _header(line: str) -> re.Match[str] | None:

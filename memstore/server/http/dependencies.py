@@ -72,8 +72,8 @@ class StrictModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _drop_nulls(cls, given: object) -> object:
-        return drop_nulls(cls, given)
+    def _drop_nulls(cls, data: object) -> object:
+        return drop_nulls(cls, data)
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

@@ -25,8 +25,8 @@ def as_list(value: Any) -> Any:
 
 def _as_day(value: Any) -> Any:
     """Return the first day of a year or a month, which would be read as seconds since 1970."""
-    found = _YEAR_OR_MONTH.fullmatch(str(value).strip())
-    return f"{found[0]}{'-01' if found[1] else '-01-01'}" if found else value
+    match = _YEAR_OR_MONTH.fullmatch(str(value).strip())
+    return f"{match[0]}{'-01' if match[1] else '-01-01'}" if match else value
 
 
 # Models write times without a zone, days and years, whatever the schema says.
@@ -137,6 +137,6 @@ def _shorten(part: Json) -> Json:
 def _without_null(part: Json) -> Json:
     if "anyOf" not in part:
         return part
-    others = {key: value for key, value in part.items() if key != "anyOf"}
+    other_keys = {key: value for key, value in part.items() if key != "anyOf"}
     kind: Json = next(each for each in part["anyOf"] if each.get("type") != "null")
-    return kind | others
+    return kind | other_keys

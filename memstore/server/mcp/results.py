@@ -185,9 +185,11 @@ async def describe_message(user: AsyncUserScope, id: str) -> MemoryDetail:
     """Return a message with the two before and after it."""
     conversation, message = await find_message(user, id)
     near = await user.conversation(conversation).messages(from_seq=max(1, message.seq - 2), to_seq=message.seq + 2)
-    own = _format_message(message, conversation, MAX_TEXT)
-    own.conversation = conversation
-    return MemoryDetail(**dict(own), around=[_format_message(each, conversation) for each in near if each != message])
+    memory = _format_message(message, conversation, MAX_TEXT)
+    memory.conversation = conversation
+    return MemoryDetail(
+        **dict(memory), around=[_format_message(each, conversation) for each in near if each != message]
+    )
 
 
 def shorten(kind: str, id: UUID) -> str:

@@ -252,7 +252,9 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
         return f"{id} waits until its user confirms it. Nothing was done."
     latest = fact
     while latest.state == "superseded":
-        changes = [one for one in await user.fact_history(latest) if one.fact_id == latest.id and one.other_id]
+        changes = [
+            change for change in await user.fact_history(latest) if change.fact_id == latest.id and change.other_id
+        ]
         if not changes or changes[-1].other_id is None:
             break
         latest = await user.fact(changes[-1].other_id)
@@ -266,10 +268,10 @@ async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping
     """Raise `Conflict` where another fact has the new words."""
     words = [str(changes.get(name, getattr(old, name))).strip() for name in ("subject", "text")]
     same = ids.fact_id(user.id, *words)
-    if same != old.id and (known := await user.facts(ids=[same], state=None)):
+    if same != old.id and (facts := await user.facts(ids=[same], state=None)):
         id, same_id = (results.shorten(results.FACT, each) for each in (old.id, same))
         raise Conflict(
-            f"{same_id} has these words already, and is {known[0].state}. Nothing was done: "
+            f"{same_id} has these words already, and is {facts[0].state}. Nothing was done: "
             f"delete_memory {id}, and add_memory these words, which makes {same_id} active."
         )
 
@@ -342,7 +344,10 @@ async def remember_messages(
     trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be asked to quote its user
     try:
         kept = await target.add_many(
-            [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
+            [
+                {columns.get(name, name): value for name, value in message if value is not None} | trust
+                for message in messages
+            ]
         )
     except Erased as error:
         numbers = ", ".join(map(str, error.numbers))

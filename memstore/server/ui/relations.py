@@ -82,7 +82,7 @@ def find_relations(facts: Iterable[Fact]) -> list[Relation]:
 
     A statement of its own comes before a quotation.
     """
-    found: dict[tuple[str, str, str], Relation] = {}
+    by_ends: dict[tuple[str, str, str], Relation] = {}
     for fact in sorted(facts, key=lambda fact: fact.type == "statement"):
         if fact.state != "active":
             continue
@@ -93,9 +93,9 @@ def find_relations(facts: Iterable[Fact]) -> list[Relation]:
         for relation in relations:
             ends = relation.subject.casefold(), relation.object.casefold()
             if ends[0] != ends[1] and max(map(len, ends)) <= MAX_NAME:
-                found.setdefault((ends[0], relation.label, ends[1]), relation)
-    subjects = {subject for subject, _, _ in found}
-    return [found[key] for key in sorted(found, key=lambda key: key[2] not in subjects)]
+                by_ends.setdefault((ends[0], relation.label, ends[1]), relation)
+    subjects = {subject for subject, _, _ in by_ends}
+    return [by_ends[key] for key in sorted(by_ends, key=lambda key: key[2] not in subjects)]
 
 
 def _object(fact: Fact) -> tuple[str, str]:
@@ -136,7 +136,7 @@ def grow(relations: Sequence[Relation]) -> list[Node]:
         trees.append(Node(names[root], None, "", root in subjects, False, []))
         queue = [(root, trees[-1])]
         for key, node in queue:  # it grows meanwhile; those first that have relations of their own
-            for label, other, relation in sorted(beside[key], key=lambda one: (len(beside[one[1]]) == 1, *one[:2])):
+            for label, other, relation in sorted(beside[key], key=lambda edge: (len(beside[edge[1]]) == 1, *edge[:2])):
                 again = other in seen
                 if id(relation) in shown or (again and other == relation.subject.casefold()):  # it stands there
                     continue

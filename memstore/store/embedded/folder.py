@@ -55,8 +55,8 @@ class Account(NamedTuple):
 
     def own(self, descriptor: int) -> None:
         """Hand an open file to the account, unless it has a second name: then it may be anybody's."""
-        found = os.fstat(descriptor)
-        if self.is_lent and found.st_uid != self.uid and found.st_nlink == 1:
+        status = os.fstat(descriptor)
+        if self.is_lent and status.st_uid != self.uid and status.st_nlink == 1:
             os.fchown(descriptor, self.uid, self.gid)
 
     def make_folder(self, path: Path) -> bool:
@@ -66,20 +66,20 @@ class Account(NamedTuple):
         """
         with suppress(FileExistsError):
             path.mkdir(mode=0o700)
-        found = path.lstat()
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {self.uid, os.geteuid()}:
+        status = path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {self.uid, os.geteuid()}:
             return False
-        if found.st_uid != self.uid:
+        if status.st_uid != self.uid:
             os.chown(path, self.uid, self.gid, follow_symlinks=False)
         return self.keeps_private(path)
 
     def keeps_private(self, path: Path) -> bool:
         """Return whether this is a folder of the account that nobody else enters."""
         try:
-            found = path.lstat()
+            status = path.lstat()
         except OSError:
             return False
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == self.uid and not found.st_mode & 0o077
+        return stat.S_ISDIR(status.st_mode) and status.st_uid == self.uid and not status.st_mode & 0o077
 
     def spawn(
         self, command: list[str], *needed: Path, stdin: int, output: int, keep: Sequence[int] = ()
@@ -130,10 +130,10 @@ class Account(NamedTuple):
         return next((part for part in (*reversed(path.parents), path) if not self._may_pass(part)), None)
 
     def _may_pass(self, part: Path) -> bool:
-        found = part.stat()
-        if found.st_uid == self.uid:
-            return bool(found.st_mode & stat.S_IXUSR)
-        return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH))
+        status = part.stat()
+        if status.st_uid == self.uid:
+            return bool(status.st_mode & stat.S_IXUSR)
+        return bool(status.st_mode & (stat.S_IXGRP if status.st_gid == self.gid else stat.S_IXOTH))
 
 
 def _reading_capability() -> str | None:

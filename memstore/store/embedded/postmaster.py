@@ -68,8 +68,8 @@ class Cluster:
             with psycopg.connect(
                 host=str(sockets), port=PORT, user="postgres", dbname=DATABASE, connect_timeout=5, autocommit=True
             ) as connection:
-                found = connection.execute("SHOW data_directory").fetchone()
-            return found is not None and self.data.samefile(found[0])
+                row = connection.execute("SHOW data_directory").fetchone()
+            return row is not None and self.data.samefile(row[0])
         except (psycopg.Error, OSError):
             return False
 
@@ -222,8 +222,8 @@ class Cluster:
         )
 
     def _mark(self) -> str:
-        found = self.data.stat()
-        return f"memstore-{found.st_ino:x}-{found.st_dev:x}"
+        status = self.data.stat()
+        return f"memstore-{status.st_ino:x}-{status.st_dev:x}"
 
     def _is_server(self, pid: int) -> bool:
         _reap_children()

@@ -85,8 +85,8 @@ class EmbeddedServer:
     def _leave(self, presence: FolderLock) -> None:
         with _lock_folder(self.folder, self._account):
             presence.release()
-            with FolderLock(self.folder / "clients", self._account) as others:
-                if others.take(EXCLUSIVE):
+            with FolderLock(self.folder / "clients", self._account) as clients:
+                if clients.take(EXCLUSIVE):
                     self._cluster.stop()
 
 
@@ -121,10 +121,10 @@ def _prepare(folder: Path) -> Account:
     folder.parent.mkdir(parents=True, exist_ok=True)
     account = Account.of(folder)
     if folder.exists():
-        others = sorted({entry.name for entry in folder.iterdir()} - HARMLESS)
-        if others and not (folder / "lock").exists():  # looked for last: another process may just begin here
+        files = sorted({entry.name for entry in folder.iterdir()} - HARMLESS)
+        if files and not (folder / "lock").exists():  # looked for last: another process may just begin here
             raise EmbeddedError(
-                f"{folder} holds other files ({', '.join(others[:3])}) and will not be made a store. Choose an empty "
+                f"{folder} holds other files ({', '.join(files[:3])}) and will not be made a store. Choose an empty "
                 "folder, or one that does not exist yet."
             )
     if folder.is_dir() and folder.stat().st_uid in {account.uid, os.geteuid()}:
