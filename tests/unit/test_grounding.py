@@ -86,7 +86,8 @@ def test_an_idle_not_denies_nothing(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["I'll definitely add it to my list", "I'm gonna give it a shot", "count me in", "I'm totally in!", "die mach ich"]
+    "said",
+    ["I'll definitely add it to my list", "I'm gonna give it a shot", "count me in", "I'm totally in!", "die mach ich"],
 )
 def test_a_plan_may_be_what_was_proposed_just_before(said: str) -> None:
     text, before = "Ada wants to try the crow pose.", "You could try the crow pose."

@@ -95,10 +95,10 @@ class Backfills:
         with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
             backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            others = [id for id, state in (backfills.states(tx)).items() if state != backfills.CANCELLED]
+            other_backfills = [id for id, state in (backfills.states(tx)).items() if state != backfills.CANCELLED]
         for owner, _ in self._users(user):
-            with self._database.user_transaction(owner) as own:
-                watermarks.assign(own, backfill, derivers, unlike=others)
+            with self._database.user_transaction(owner) as user_tx:
+                watermarks.assign(user_tx, backfill, derivers, unlike=other_backfills)
         with self._database.admin_transaction() as tx:
             backlog = watermarks.backfill_backlog(tx, backfill)
             backfills.set_messages(tx, backfill, {entry.deriver: entry.messages for entry in backlog})
@@ -144,8 +144,8 @@ class Backfills:
         problems = []
         for owner, name in self._users(user):
             with self._database.user_transaction(owner) as tx:
-                found = watermarks.find_problems(tx)
-            problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
+                counts = watermarks.find_problems(tx)
+            problems += [DerivationProblem(name, problem, rows) for problem, rows in counts.items()]
         has_queue = (queue.state(self._database)).made
         if has_queue and (failed := (queue.counts(self._database)).failed):
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs --failed", failed))

@@ -218,8 +218,8 @@ class ConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        own = {STRATEGY: strategy, SECTIONS: sections}
-        settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
+        arguments = {STRATEGY: strategy, SECTIONS: sections}
+        settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.user.name, conversation=self.name)
@@ -379,10 +379,10 @@ class ConversationScope:
         Tokens are those of the texts, as counted when they were added.
         """
         with self._database.user_transaction(self.user.id) as tx:
-            own = messages.settings_of(tx, self.id)
-            recent = messages.roles(tx, self.id, messages.cleared_seq(own))
+            own_settings = messages.settings_of(tx, self.id)
+            recent = messages.roles(tx, self.id, messages.cleared_seq(own_settings))
             every = messages.roles(tx, self.id)
-        settings = effective_settings(own, self._runtime.settings)
+        settings = effective_settings(own_settings, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
             budget=settings[BUDGET],
@@ -395,8 +395,8 @@ class ConversationScope:
     def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
         with self._database.user_transaction(self.user.id) as tx:
-            own = messages.settings_of(tx, self.id)
-        return effective_settings(own, self._runtime.settings)
+            own_settings = messages.settings_of(tx, self.id)
+        return effective_settings(own_settings, self._runtime.settings)
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
         with self._database.user_transaction(self.user.id) as tx:

@@ -199,13 +199,13 @@ class Documents:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""
         if self._embedder is not None:
             return self._embedder
-        own = self._runtime.load_embedder()
-        if own is None:
+        embedder = self._runtime.load_embedder()
+        if embedder is None:
             return None
         with self._database.user_transaction(self._user_id) as tx:
             models = chunks.read_models(tx)
-        model = embedding_models.resolve(self._database, models, own)
-        return own if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
+        model = embedding_models.resolve(self._database, models, embedder)
+        return embedder if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 
     def _embed(self, new: Sequence[NewDocument]) -> tuple[list[dict[str, Vectors]], Embedder | None]:
         """Return for each document the vectors of its texts by path, embedded at once, and the embedder of these."""

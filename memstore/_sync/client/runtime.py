@@ -74,9 +74,9 @@ class Runtime:
 
         Raises `EmbedderMismatch` if it cannot be had.
         """
-        own, key = self.embedder, (name, dimensions)
-        if own is not None and (own.name, own.dimensions) == key:
-            return own
+        embedder, key = self.embedder, (name, dimensions)
+        if embedder is not None and (embedder.name, embedder.dimensions) == key:
+            return embedder
         if key not in self._embedders:
             self._embedders[key] = load_stored_embedder(name, dimensions, self.settings)
         return self._embedders[key]

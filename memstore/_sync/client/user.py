@@ -174,8 +174,8 @@ class UserScope(UserFacts):
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
-            known = messages.by_ids(tx, message_ids)
-        return in_order_of_time(known.values())
+            by_id = messages.by_ids(tx, message_ids)
+        return in_order_of_time(by_id.values())
 
     def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""
@@ -299,10 +299,10 @@ class UserScope(UserFacts):
             check_choice("A user's setting", name, list(OWN_SETTINGS))
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
-        own = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
+        own_settings = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
         with self._database.user_transaction(self.id) as tx:
             messages.make_user(tx, self.name)
-            erasure.keep_user_settings(tx, redactor.redact_json(own))
+            erasure.keep_user_settings(tx, redactor.redact_json(own_settings))
 
     def export(self, target: Target, *, derived: bool = True) -> ExportReport:
         """Write this user's memory to a file or a binary stream, as `store.export` does."""

@@ -101,8 +101,8 @@ class UserFacts:
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
-            found = facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
-        return list(map(with_state_now, found)) if moment is None else found
+            hits = facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
+        return list(map(with_state_now, hits)) if moment is None else hits
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -120,9 +120,9 @@ class UserFacts:
         settings = self._runtime.settings
         with self._database.user_transaction(self.id) as tx:
             levels = messages.fact_settings(tx)
-            own = {*settings.fact_types, *facts.types(tx)}
-        own = own.union(*(types or () for row in levels for types in (row[1], row[3])))
-        return [*FACT_TYPES, *sorted(own.difference(FACT_TYPES))]
+            own_types = {*settings.fact_types, *facts.types(tx)}
+        own_types = own_types.union(*(types or () for row in levels for types in (row[1], row[3])))
+        return [*FACT_TYPES, *sorted(own_types.difference(FACT_TYPES))]
 
     def _check_type(self, type: str | None) -> None:
         if type is not None and type not in FACT_TYPES:

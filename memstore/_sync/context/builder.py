@@ -91,7 +91,9 @@ def _read_history(
     with database.user_transaction(request.user_id, reads) as tx:
         resolved = resolve(tx, request)
         history = load_history(tx, resolved)
-        section = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
+        section = next(
+            (section for section in resolved.sections if section.name == PROFILE and section.text is None), None
+        )
         if section is None:
             return resolved, history
         standing = {fact.id for fact in history.standing}
@@ -118,7 +120,7 @@ def _add_profile(
     profile = compose_profile(source, counter, int((tokens - around) * TEXT_SHARE))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
-    sections = tuple(section if one is wanted else one for one in resolved.sections)
+    sections = tuple(section if original is wanted else original for original in resolved.sections)
     return replace(resolved, sections=sections, profile=profile)
 
 
@@ -144,8 +146,8 @@ class ContextBuilder:
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
-            [older] = self.database.read(resolved.request.user_id, summaries.some([one.id for one in covering]))
-        older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
+            [older] = self.database.read(resolved.request.user_id, summaries.some([outline.id for outline in covering]))
+        older = [summary for summary in older if summary.text != EMPTY_SUMMARY]  # they cover, and say nothing
         return layout.compose(older)
 
     def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
@@ -169,18 +171,18 @@ class ContextBuilder:
         if self.reranker is not None:  # facts and hits are read together
             every = sorted([*candidates.facts, *candidates.hits], key=lambda hit: -hit.score)
             every = rerank(self.reranker, self.question, every)
-            facts, hits = ([hit for hit in every if (hit.tier == Tier.FACTS) == one] for one in (True, False))
+            facts, hits = ([hit for hit in every if (hit.tier == Tier.FACTS) == is_fact] for is_fact in (True, False))
             candidates = replace(candidates, facts=facts, hits=hits)
         if resolved.strategies:
             room = room_for_sections(candidates.system, target)
             stored = (history.turns, room, self.counter, history.summaries, history.facts)
             candidates = compress_turns(candidates, resolved.strategies, *stored)
-        return Layout(candidates, target, sum(one.tokens for one in history.outlines if one.level == 1))
+        return Layout(candidates, target, sum(outline.tokens for outline in history.outlines if outline.level == 1))
 
     def _cover(self, layout: Layout) -> Sequence[Outline]:
         """Return the summaries of what is older than the recent turns."""
         outlines = self.history.outlines
-        upto_seq = min(layout.shown_from - 1, max((one.to_seq for one in outlines), default=0))
+        upto_seq = min(layout.shown_from - 1, max((outline.to_seq for outline in outlines), default=0))
         return cover(outlines, upto_seq, int(layout.summary_tokens * TEXT_SHARE))
 
 
@@ -220,8 +222,8 @@ def compress_turns(
 
 def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
     """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
-    for (strategy, reason), group in groupby(view.dropped, key=lambda one: (one.strategy, one.reason)):
-        turns = [one.turn for one in group]
+    for (strategy, reason), group in groupby(view.dropped, key=lambda drop: (drop.strategy, drop.reason)):
+        turns = [drop.turn for drop in group]
         seqs = sorted(turn.first_seq for turn in turns)
         tokens = sum(view.sizes[seq] for seq in seqs)
         note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
@@ -233,7 +235,9 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     request = resolved.request
     masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
     # The texts of sections stand among the receipt's texts.
-    sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
+    sections = [
+        {name: value for name, value in section.as_dict().items() if name != "text"} for section in resolved.sections
+    ]
     arguments = {
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
         "strategy": describe_strategies(resolved.strategies),
@@ -247,7 +251,9 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     included = receipt.included
     if resolved.profile is not None:  # so that what is erased takes the receipt with it
         facts = tuple(line.fact_id for line in resolved.profile.lines)
-        included = tuple(replace(one, others=facts) if one.section == PROFILE else one for one in included)
+        included = tuple(
+            replace(decision, others=facts) if decision.section == PROFILE else decision for decision in included
+        )
     return replace(
         receipt,
         included=included,
@@ -290,7 +296,7 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)
     return {
         "messages_kept": len(receipt.asked)
-        + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
+        + sum(1 + len(decision.others) for decision in receipt.included if decision.kind == "turn"),
         "messages_total": max(0, last - resolved.after_seq),
         "strategy": ", ".join(strategy.name for strategy in resolved.strategies) or "none",
     }

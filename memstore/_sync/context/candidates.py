@@ -50,9 +50,9 @@ def collect_candidates(
     """Recall what the question asks for, at most so many hits, and return it with the history."""
     request, question, visibility = resolved.request, history.question, resolved.visibility
     recalled = _recall(tx, query, resolved, history, most)
-    others = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
+    other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
-    ending = others[-1:]
+    ending = other_turns[-1:]
     if question is None or not ending or ending[0].first_seq < question.seq or ending[0].messages[-1].role != Role.TOOL:
         ending = []
     asking = {"role": "user", "content": request.query} if request.query else None
@@ -62,7 +62,7 @@ def collect_candidates(
         question=question.as_chat() if question else asking,
         question_seq=question.seq if question else None,
         ending=ending,
-        turns=[turn for turn in reversed(others) if turn not in ending],
+        turns=[turn for turn in reversed(other_turns) if turn not in ending],
         sections=resolved.sections,
         left_out=[
             *visibility.decisions(),
@@ -103,8 +103,8 @@ def _rank(
     depth = max(most_hits, VIEWED_DEPTH if visibility.is_active else DEPTH)
     filters = Filters(as_of=resolved.request.as_of)
     ranking = rank_candidates(tx, query, filters, depth, version=history.index_version)
-    found = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
-    may_be_hits = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
+    candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
+    may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     spare = 0
     if not visibility.is_active:
         spare, may_be_hits = SPARE_HITS, _until_enough_are_long(may_be_hits, most_hits)
@@ -124,17 +124,25 @@ def _recall(
     ranked = _rank(tx, query, resolved, history, count)
     *rows, said_facts, messages_before = tx.all_together(
         [
-            *chunks.read_texts([one.chunk for one in (*ranked.facts, *ranked.hits)], as_of, mark_outdated=asks),
-            stored_facts.said_facts(
-                [one.chunk.item_id for one in ranked.hits if one.chunk.tier == Tier.MESSAGES], as_of
+            *chunks.read_texts(
+                [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)], as_of, mark_outdated=asks
             ),
-            messages.read_before([one.chunk for one in ranked.hits if _may_need_antecedent(one.chunk)]),
+            stored_facts.said_facts(
+                [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES], as_of
+            ),
+            messages.read_before(
+                [candidate.chunk for candidate in ranked.hits if _may_need_antecedent(candidate.chunk)]
+            ),
         ]
     )
-    texts = {one.id: one for some in rows for one in some}
+    texts = {item.id: item for items in rows for item in items}
     facts, hits = (
-        [make_hit(one, texts[one.chunk.item_id]) for one in some if one.chunk.item_id in texts]
-        for some in (ranked.facts, ranked.hits)
+        [
+            make_hit(candidate, texts[candidate.chunk.item_id])
+            for candidate in candidates
+            if candidate.chunk.item_id in texts
+        ]
+        for candidates in (ranked.facts, ranked.hits)
     )
     left_out = list(_ranked_lower(ranked, resolved, history))
     if asks_for_now(query.text):
@@ -144,7 +152,7 @@ def _recall(
     changes = find_changes(tx, ranked.facts, texts, said_facts, as_of)
     if visibility.is_active:
         changes = changes.restrict(set(visibility.fact_ids(tx, list(changes.facts))))
-    holding = {one.message_id for one in said_facts if one.holds}
+    holding = {said_fact.message_id for said_fact in said_facts if said_fact.holds}
     is_small = resolved.budget < SMALL_CONTEXT
     outdated_hits = [
         hit
@@ -153,7 +161,9 @@ def _recall(
     ]
     hits = mark_outdated([hit for hit in hits if hit not in outdated_hits], facts, changes, rank_behind=asks)
     facts = changes.mark(facts)
-    ended_facts, scores = _superseded(tx, [one for one in ranked.facts if one.chunk.item_id not in texts], resolved)
+    ended_facts, scores = _superseded(
+        tx, [candidate for candidate in ranked.facts if candidate.chunk.item_id not in texts], resolved
+    )
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     left_out += [*ended_facts, *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits)]
 
@@ -161,9 +171,9 @@ def _recall(
     outdated_ids = {hit.id for hit in outdated_hits}
     antecedents = AntecedentFinder(
         {
-            (one.conversation_id, one.seq + 1): one
-            for one in messages_before
-            if one.id not in outdated_ids and visibility.sees(one)
+            (message.conversation_id, message.seq + 1): message
+            for message in messages_before
+            if message.id not in outdated_ids and visibility.sees(message)
         },
         {word for hit in hits for word in (hit.speaker or "").casefold().split()},
         changes,
@@ -254,7 +264,7 @@ def _take_visible(
     while len(taken) < count and (page := list(islice(candidates, DEPTH))):
         hits = to_hits(tx, page, resolved.request.as_of)
         visible = {hit.id for hit in resolved.visibility.hits(tx, hits)}
-        taken += [one for one in page if one.chunk.item_id in visible]
+        taken += [candidate for candidate in page if candidate.chunk.item_id in visible]
     return taken[:count]
 
 
@@ -279,7 +289,7 @@ def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: Conversat
     else:
         more_hits, of_all = len(ranked.hits) < chunks, f"of {chunks:,} chunks "
     if ranked.hits and more_hits:
-        least = min(one.score for one in ranked.hits)
+        least = min(candidate.score for candidate in ranked.hits)
         note = f"{of_all}all but the best {len(ranked.hits)}: they score less than {least:.2f}"
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
@@ -308,18 +318,18 @@ def _superseded(
     A viewer learns no more than that something held once. Facts that were erased since then have no decision.
     """
     is_viewed = resolved.visibility.is_active
-    facts = [] if is_viewed else [one.chunk.item_id for one in gone]
+    facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
     past = stored_facts.past(tx, facts, resolved.request.as_of, LONGEST_PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
-    for one in gone:
-        chunk, before = one.chunk, past.get(one.chunk.item_id)
+    for candidate in gone:
+        chunk, before = candidate.chunk, past.get(candidate.chunk.item_id)
         if before is None and not is_viewed:
             continue
-        others = (before.successor,) if before and before.successor else ()
-        scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
+        successors = (before.successor,) if before and before.successor else ()
+        scores |= {successor: max(candidate.score, scores.get(successor, 0)) for successor in successors}
         reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
-        about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(one.score, 6), one.parts)
+        about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(candidate.score, 6), candidate.parts)
         says = before.text if before else ""
-        decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
+        decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=successors))
     return decisions, scores

@@ -63,25 +63,29 @@ class ConversationHistory:
     facts: Sequence[Fact] = ()
 
 
-def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
+def _newest_question(tx: Transaction, resolved: ResolvedRequest, tail: Sequence[Message]) -> Message | None:
     """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
 
-    `known` are its newest messages, in order.
+    `tail` are its newest messages, in order.
     """
     visibility = resolved.visibility
-    if message := next((one for one in reversed(known) if one.role == Role.USER and visibility.sees(one)), None):
+    if message := next(
+        (message for message in reversed(tail) if message.role == Role.USER and visibility.sees(message)), None
+    ):
         return message
-    if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
+    if visibility.is_active or not tail or tail[0].seq <= resolved.after_seq + 1:
         return None
     request = resolved.request
     newest = tx.get(messages.read_newest(request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of))
-    return next((one for one in newest if one.seq > resolved.after_seq), None)
+    return next((message for message in newest if message.seq > resolved.after_seq), None)
 
 
 def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
     """Whether a query is this stored question, and the model has yet to answer it."""
     # Somebody may say "Go on." again. Calls of tools and their results are not an answer yet.
-    answered = any(one.seq > question.seq and one.role == Role.ASSISTANT and not one.tool_calls for one in visible)
+    answered = any(
+        message.seq > question.seq and message.role == Role.ASSISTANT and not message.tool_calls for message in visible
+    )
     return query == question.text and not answered
 
 
@@ -121,21 +125,21 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     if question is not None and request.query is not None and not _is_open(question, request.query, visible):
         question = None
     turns, unpaired = split_turns(visible)
-    since = [one for one in every if one.from_seq > resolved.after_seq]
+    since = [outline for outline in every if outline.from_seq > resolved.after_seq]
     if visibility.is_active:
         ranked = tx.get(read_standing(request, MOST_VIEWED))
-        seen = set(visibility.fact_ids(tx, [one.id for one in ranked]))
-        ranked = [one for one in ranked if one.id in seen]
-    pinned = sum(one.importance == ALWAYS for one in ranked)  # they come first
+        seen = set(visibility.fact_ids(tx, [fact.id for fact in ranked]))
+        ranked = [fact for fact in ranked if fact.id in seen]
+    pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
         question=question,
         begin=said[0].seq if said else resolved.after_seq + 1,
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
-        tokens=sum(one.tokens for one in said),
+        tokens=sum(message.tokens for message in said),
         outlines=visibility.summaries(tx, since),
-        cleared_summaries={one.id for one in every if one.from_seq <= resolved.after_seq},
+        cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
         standing=_standing(ranked)[: pinned + MOST_STANDING],
         index_version=version,
         summaries=whole_summaries,
@@ -143,39 +147,41 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     )
 
 
-def _standing(known: Sequence[StandingFact]) -> list[Hit]:
+def _standing(known_facts: Sequence[StandingFact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
     Behind allergies one's own come before others', and that somebody is not allergic stands last, and never alone. A
     name is not among them, since facts name their subject.
     """
     once: dict[object, StandingFact] = {}
-    for one in known:
-        if one.importance == ALWAYS or root_of(one.attribute) != NAME or one.text.startswith("The user's "):
-            once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
-    denials = {one.id for one in once.values() if denies_allergy(one.attribute, one.value, one.text)}
-    standing = sorted(once.values(), key=lambda one: (one.importance != ALWAYS, one.id in denials, _is_others(one)))
+    for fact in known_facts:
+        if fact.importance == ALWAYS or root_of(fact.attribute) != NAME or fact.text.startswith("The user's "):
+            once.setdefault(
+                (fact.subject, fact.attribute, fact.value) if fact.attribute and fact.value else fact.id, fact
+            )
+    denials = {fact.id for fact in once.values() if denies_allergy(fact.attribute, fact.value, fact.text)}
+    standing = sorted(once.values(), key=lambda fact: (fact.importance != ALWAYS, fact.id in denials, _is_others(fact)))
     if standing and standing[0].importance != ALWAYS and standing[0].id in denials:
         return []
     return [
         Hit(
             Tier.FACTS,
-            one.id,
-            one.text,
+            fact.id,
+            fact.text,
             0,
             {},
-            tuple(one.sources),
-            one.occurred_at,
-            valid_to=one.valid_to,
-            importance=one.importance,
+            tuple(fact.sources),
+            fact.occurred_at,
+            valid_to=fact.valid_to,
+            importance=fact.importance,
         )
-        for one in standing
+        for fact in standing
     ]
 
 
-def _is_others(one: StandingFact) -> bool:
+def _is_others(fact: StandingFact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return root_of(one.attribute) != ALLERGY and is_somebodys(one.subject)
+    return root_of(fact.attribute) != ALLERGY and is_somebodys(fact.subject)
 
 
 def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
@@ -183,12 +189,12 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
         return (), ()
     request, visibility = resolved.request, resolved.visibility
     every = summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
-    seen = visibility.summaries(tx, [one for one in every if one.from_seq > resolved.after_seq])
+    seen = visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
     if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
         return seen, ()
-    known = [one for one in facts.facts(tx, as_of=request.as_of) if one.importance != UNIMPORTANT]
-    kept = set(visibility.fact_ids(tx, [fact.id for fact in known]))
-    return seen, [fact for fact in known if fact.id in kept]
+    known_facts = [fact for fact in facts.facts(tx, as_of=request.as_of) if fact.importance != UNIMPORTANT]
+    kept = set(visibility.fact_ids(tx, [fact.id for fact in known_facts]))
+    return seen, [fact for fact in known_facts if fact.id in kept]
 
 
 def _page_size(tokens: int, size: float = TOKENS_PER_MESSAGE) -> int:
@@ -206,14 +212,14 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
     tokens = 0
     while page:
         read += page
-        tokens += sum(one.tokens + MESSAGE_OVERHEAD for one in page if visibility.may_see(one))
+        tokens += sum(message.tokens + MESSAGE_OVERHEAD for message in page if visibility.may_see(message))
         enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
         if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
         older = messages.read_newest(request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
         page = tx.get(older)
-    return [one for one in reversed(read) if one.seq > resolved.after_seq]
+    return [message for message in reversed(read) if message.seq > resolved.after_seq]
 
 
 def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
@@ -223,7 +229,7 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
     """
     last = read[0].seq if read else 0
     first = max((last - STRATEGY_MESSAGES) // STEP * STEP, resolved.after_seq)
-    return [one for one in reversed(read) if one.seq > first]
+    return [message for message in reversed(read) if message.seq > first]
 
 
 def read_profile_source(
@@ -238,15 +244,15 @@ def read_profile_source(
 
     It has none of the facts `without`, and none that a viewer does not see.
     """
-    known = facts.facts(tx, as_of=as_of)
+    known_facts = facts.facts(tx, as_of=as_of)
     if visibility is not None and visibility.is_active:
-        seen = set(visibility.fact_ids(tx, [fact.id for fact in known]))
-        known = [fact for fact in known if fact.id in seen]
+        seen = set(visibility.fact_ids(tx, [fact.id for fact in known_facts]))
+        known_facts = [fact for fact in known_facts if fact.id in seen]
     if subject is None:
-        counts = Counter(fact.subject.partition("'s ")[0] for fact in known)
+        counts = Counter(fact.subject.partition("'s ")[0] for fact in known_facts)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
-    about = [fact for fact in known if f"{fact.subject}'s ".casefold().startswith(owner)]
+    about = [fact for fact in known_facts if f"{fact.subject}'s ".casefold().startswith(owner)]
     about = [fact for fact in about if fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
     return ProfileSource(subject, about, as_of)

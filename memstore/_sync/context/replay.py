@@ -43,18 +43,18 @@ def replay(tx: Transaction, receipt: Receipt, format: Format | None = None) -> R
 def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
-    named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
-    ranges = {one.seqs for one in included if one.seqs and one.kind == "block"}
-    fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
-    summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
+    named = [id for decision in included if decision.id is not None for id in (decision.id, *decision.others)]
+    ranges = {decision.seqs for decision in included if decision.seqs and decision.kind == "block"}
+    fact_ids = [decision.id for decision in included if decision.kind == "fact" and decision.id]
+    summary_ids = [decision.id for decision in included if decision.kind in (Tier.SUMMARIES, "summary") and decision.id]
     known_facts = facts.facts(tx, state=None, ids=fact_ids)
     known_summaries = tx.get(summaries.some(summary_ids))
     return _StoredItems(
         receipt,
         messages=messages.by_ids(tx, named),
         numbered=messages.by_seq(tx, conversation, receipt.asked),
-        summaries={one.id: one for one in known_summaries},
-        facts={one.id: one for one in known_facts if one.state != "erased"},
+        summaries={summary.id: summary for summary in known_summaries},
+        facts={fact.id: fact for fact in known_facts if fact.state != "erased"},
         whole={seqs: messages.whole(tx, conversation, *seqs) for seqs in ranges},
     )
 
@@ -75,63 +75,63 @@ class _StoredItems:
         """Return what the context was made of, as far as it is there."""
         receipt = self.receipt
         recent: list[Entry] = self._section("recent", self._entry)
-        known = self._section("facts", self._fact)
-        own = self._custom_sections()
+        receipt_facts = self._section("facts", self._fact)
+        own_sections = self._custom_sections()
         return PromptContent(
             system=receipt.texts.get("system"),
             summaries=self._section("summaries", self._summary),
             turns=[*recent, *self._ending()],
-            facts=[fact for fact, standing in known if not standing],
-            standing_facts=[fact for fact, standing in known if standing],
-            static_sections=[section for section, static in own if static],
-            custom_sections=[section for section, static in own if not static],
+            facts=[fact for fact, standing in receipt_facts if not standing],
+            standing_facts=[fact for fact, standing in receipt_facts if standing],
+            static_sections=[section for section, static in own_sections if static],
+            custom_sections=[section for section, static in own_sections if not static],
             hits=self._section("hits", self._hit),
             question=self._question(),
             question_seq=receipt.asked[0] if receipt.asked else None,
         )
 
     def _section(self, section: str, make: Callable[[Decision], T | None]) -> list[T]:
-        made = (make(one) for one in self.receipt.included if one.section == section)
-        return [one for one in made if one is not None]
+        made = (make(decision) for decision in self.receipt.included if decision.section == section)
+        return [item for item in made if item is not None]
 
-    def _is_missing(self, one: Decision, why: MissingReason = MissingReason.ERASED) -> None:
-        self.missing.append(MissingItem(one.section, one.kind, one.id, why))
+    def _is_missing(self, decision: Decision, why: MissingReason = MissingReason.ERASED) -> None:
+        self.missing.append(MissingItem(decision.section, decision.kind, decision.id, why))
 
-    def _summary(self, one: Decision) -> Summary | None:
-        summary = None if one.id is None else self.summaries.get(one.id)
+    def _summary(self, decision: Decision) -> Summary | None:
+        summary = None if decision.id is None else self.summaries.get(decision.id)
         if summary is None:
-            self._is_missing(one, MissingReason.GONE)
+            self._is_missing(decision, MissingReason.GONE)
         return summary
 
-    def _entry(self, one: Decision) -> Entry | None:
-        if one.kind == "block":
-            return self._block(one)
-        ids = [] if one.id is None else [one.id, *one.others]
-        found = tuple(self.messages[id] for id in ids if id in self.messages)
-        if len(found) != len(ids) or not found:
-            self._is_missing(one)
+    def _entry(self, decision: Decision) -> Entry | None:
+        if decision.kind == "block":
+            return self._block(decision)
+        ids = [] if decision.id is None else [decision.id, *decision.others]
+        turn_messages = tuple(self.messages[id] for id in ids if id in self.messages)
+        if len(turn_messages) != len(ids) or not turn_messages:
+            self._is_missing(decision)
             return None
-        return as_seen_by(self.receipt.arguments.get("viewer"), [Turn(found)])[0]
+        return as_seen_by(self.receipt.arguments.get("viewer"), [Turn(turn_messages)])[0]
 
-    def _block(self, one: Decision) -> Block | None:
+    def _block(self, decision: Decision) -> Block | None:
         """Return what a strategy wrote; nothing where a message of those it stands for is erased."""
-        first = None if one.id is None else self.messages.get(one.id)
-        text = self.receipt.texts.get(block_key(*one.seqs)) if one.seqs else None
-        if first is None or one.seqs is None or not self.whole[one.seqs]:
-            self._is_missing(one)
+        first = None if decision.id is None else self.messages.get(decision.id)
+        text = self.receipt.texts.get(block_key(*decision.seqs)) if decision.seqs else None
+        if first is None or decision.seqs is None or not self.whole[decision.seqs]:
+            self._is_missing(decision)
         elif text is None:
-            self._is_missing(one, MissingReason.TEXTS)
+            self._is_missing(decision, MissingReason.TEXTS)
         else:
-            return Block(one.note, text, (Turn((first,)),), one.tokens, one.seqs[1])
+            return Block(decision.note, text, (Turn((first,)),), decision.tokens, decision.seqs[1])
         return None
 
     def _ending(self) -> list[Turn]:
         seqs = self.receipt.asked[1:]
-        found = [self.numbered[seq] for seq in seqs if seq in self.numbered]
-        if len(found) < len(seqs):
+        turn_messages = [self.numbered[seq] for seq in seqs if seq in self.numbered]
+        if len(turn_messages) < len(seqs):
             self.missing.append(MissingItem("question", "turn", None, MissingReason.ERASED))
             return []
-        return [Turn(tuple(found))] if found else []
+        return [Turn(tuple(turn_messages))] if turn_messages else []
 
     def _question(self) -> dict[str, object] | None:
         if not self.receipt.asked:
@@ -150,30 +150,30 @@ class _StoredItems:
         """
         receipt = self.receipt
         texts: dict[str, list[str]] = {name: [] for name in receipt.sections if name not in SECTION_WEIGHTS}
-        for one in receipt.included:
-            if one.kind == "text":
-                section = texts.setdefault(one.section, [])
-                text = receipt.texts.get(text_key(one.section, len(section)))
+        for decision in receipt.included:
+            if decision.kind == "text":
+                section = texts.setdefault(decision.section, [])
+                text = receipt.texts.get(text_key(decision.section, len(section)))
                 if text is None:
-                    self._is_missing(one, MissingReason.TEXTS)
+                    self._is_missing(decision, MissingReason.TEXTS)
                 section.append(text or "")
-        given = receipt.arguments.get("sections", ())
+        sections = receipt.arguments.get("sections", ())
         return [
-            (CustomSection(one["name"], texts[one["name"]]), bool(one.get("static")))
-            for one in given
-            if one["name"] in texts
+            (CustomSection(values["name"], texts[values["name"]]), bool(values.get("static")))
+            for values in sections
+            if values["name"] in texts
         ]
 
-    def _fact(self, one: Decision) -> tuple[Hit, bool] | None:
-        fact = None if one.id is None else self.facts.get(one.id)
+    def _fact(self, decision: Decision) -> tuple[Hit, bool] | None:
+        fact = None if decision.id is None else self.facts.get(decision.id)
         if fact is None:
-            self._is_missing(one, MissingReason.GONE)
+            self._is_missing(decision, MissingReason.GONE)
             return None
-        known: dict[str, Any] = {"occurred_at": one.said_at or fact.occurred_at, "valid_to": one.valid_to}
-        return Hit(tier=Tier.FACTS, id=fact.id, sources=(), **known, **_shown(one, fact.text)), one.standing
+        times: dict[str, Any] = {"occurred_at": decision.said_at or fact.occurred_at, "valid_to": decision.valid_to}
+        return Hit(tier=Tier.FACTS, id=fact.id, sources=(), **times, **_shown(decision, fact.text)), decision.standing
 
-    def _hit(self, one: Decision) -> Hit | None:
-        message = None if one.id is None else self.messages.get(one.id)
+    def _hit(self, decision: Decision) -> Hit | None:
+        message = None if decision.id is None else self.messages.get(decision.id)
         if message is not None:
             return Hit(
                 tier=Tier.MESSAGES,
@@ -184,12 +184,12 @@ class _StoredItems:
                 seq=message.seq,
                 role=message.role,
                 speaker=message.name or message.role,
-                start=one.start,
-                **_shown(one, message.text or ""),
+                start=decision.start,
+                **_shown(decision, message.text or ""),
             )
-        summary = None if one.id is None else self.summaries.get(one.id)
+        summary = None if decision.id is None else self.summaries.get(decision.id)
         if summary is None:
-            self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)
+            self._is_missing(decision, MissingReason.ERASED if decision.kind == Tier.MESSAGES else MissingReason.GONE)
             return None
         return Hit(
             tier=Tier.SUMMARIES,
@@ -198,11 +198,18 @@ class _StoredItems:
             occurred_at=summary.occurred_until,
             conversation_id=summary.conversation_id,
             seq=summary.to_seq,
-            start=one.start,
-            **_shown(one, summary.text),
+            start=decision.start,
+            **_shown(decision, summary.text),
         )
 
 
-def _shown(one: Decision, text: str) -> dict[str, Any]:
-    text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
-    return {"score": one.score or 0.0, "parts": one.parts, "text": text, "later": one.note if one.others else ""}
+def _shown(decision: Decision, text: str) -> dict[str, Any]:
+    text = (
+        text[decision.start :] if decision.length is None else text[decision.start : decision.start + decision.length]
+    )
+    return {
+        "score": decision.score or 0.0,
+        "parts": decision.parts,
+        "text": text,
+        "later": decision.note if decision.others else "",
+    }

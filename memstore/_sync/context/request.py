@@ -75,14 +75,16 @@ class Request:
         if not redactor.detectors:
             return self
         redactor.reject_secret_names(**{f"tool_{number}": name_of(tool) for number, tool in enumerate(self.tools)})
-        redactor.reject_secret_names(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
+        redactor.reject_secret_names(
+            **{f"section_{number}": section.name for number, section in enumerate(self.sections)}
+        )
         counts: Counter[str] = Counter()
         return replace(
             self,
             query=redactor.redact(self.query, counts),
             system=redactor.redact(self.system, counts),
             viewer=redactor.redact(self.viewer, counts),
-            sections=[replace(one, text=redactor.redact_json(one.text, counts)) for one in self.sections],
+            sections=[replace(section, text=redactor.redact_json(section.text, counts)) for section in self.sections],
             redacted=dict(sorted(counts.items())),
         )
 
@@ -185,8 +187,8 @@ def _check_tokens(name: str, tokens: object) -> None:
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
-    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | own
+    kept_settings = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
+    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | kept_settings
 
 
 def check_settings(settings: Mapping[str, Any]) -> Json:
@@ -232,30 +234,34 @@ def _check_setting(name: str, value: Any) -> Any:
     return value
 
 
-def read_sections(given: Sections) -> tuple[Section, ...]:
+def read_sections(value: Sections) -> tuple[Section, ...]:
     """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
-    if not isinstance(given, list | tuple):
-        raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
-    sections = tuple(map(_read_section, given))
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"sections={value!r:.60}: give a list of sections.")
+    sections = tuple(map(_read_section, value))
     names = [section.name for section in sections]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidInput(f"The section {', '.join(sorted(twice))} is given twice; say everything about it in one.")
     return sections
 
 
-def _read_section(one: object) -> Section:
-    if isinstance(one, dict) and isinstance(one.get("name"), str):
-        known = [field.name for field in fields(Section)]
-        if unknown := set(one) - set(known):
-            raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
-        one = Section(**one)
-    if not isinstance(one, Section):
-        raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
-    for problem in _problems(one):
-        raise InvalidInput(f"{one.name}: {problem}")
-    for text in one.texts:
-        check_text(text, f"a text of the section {one.name!r}")
-    return one
+def _read_section(section: object) -> Section:
+    if isinstance(section, dict) and isinstance(section.get("name"), str):
+        field_names = [field.name for field in fields(Section)]
+        if unknown := set(section) - set(field_names):
+            raise InvalidInput(
+                f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(field_names)}."
+            )
+        section = Section(**section)
+    if not isinstance(section, Section):
+        raise InvalidInput(
+            f'{section!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.'
+        )
+    for problem in _problems(section):
+        raise InvalidInput(f"{section.name}: {problem}")
+    for text in section.texts:
+        check_text(text, f"a text of the section {section.name!r}")
+    return section
 
 
 def _problems(section: Section) -> Iterator[str]:

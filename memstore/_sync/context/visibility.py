@@ -37,12 +37,12 @@ S = TypeVar("S", Outline, Summary)
 
 def addressed(message: Message, viewer: str) -> bool:
     """Return whether a viewer sees a message: the rule "addressed". Of a tool's result its call is asked."""
-    own, to = same_name(message.name, viewer), addressees(message)
-    if message.role not in NOTICES and own:
+    is_own, to = same_name(message.name, viewer), addressees(message)
+    if message.role not in NOTICES and is_own:
         return True
     if to:
         return not to.isdisjoint({canonical(viewer), *EVERYONE})
-    return own or message.role == Role.USER
+    return is_own or message.role == Role.USER
 
 
 def everything(message: Message, viewer: str) -> bool:
@@ -132,8 +132,8 @@ class VisibilityFilter:
         seen = []
         for message in history:
             if message.role == Role.TOOL:
-                own = message.tool_call_id
-                visible = above if own is None else calls.get(own, False)
+                call_id = message.tool_call_id
+                visible = above if call_id is None else calls.get(call_id, False)
             else:
                 visible = self._visible[message.id] = self.sees(message)
                 above = visible and bool(message.tool_calls)
@@ -167,9 +167,9 @@ class VisibilityFilter:
         if not self.is_active or not summaries:
             return list(summaries)
         kept = self._kept(tx, {summary.id: () for summary in summaries}, set())
-        for one in summaries:
-            if one.id not in kept:
-                self._hide("summaries", "summary", one.id, one.tokens)
+        for summary in summaries:
+            if summary.id not in kept:
+                self._hide("summaries", "summary", summary.id, summary.tokens)
         return [summary for summary in summaries if summary.id in kept]
 
     def decisions(self) -> list[Decision]:
@@ -218,7 +218,9 @@ def _turn_as_seen_by(viewer: str, turn: Turn) -> Turn:
         return turn
     tools = {call.get("id"): name_of(call) for call in first.tool_calls or ()}
     name = first.name or NOBODY
-    return replace(turn, messages=tuple(_as_users(one, name, tools.get(one.tool_call_id)) for one in turn.messages))
+    return replace(
+        turn, messages=tuple(_as_users(message, name, tools.get(message.tool_call_id)) for message in turn.messages)
+    )
 
 
 def _as_users(message: Message, name: str, tool: str | None) -> Message:
@@ -233,7 +235,9 @@ def _as_users(message: Message, name: str, tool: str | None) -> Message:
     if message.parts is None:
         changed |= {"text": "\n".join(filter(None, [f"{opening}{message.text or ''}", *calls]))}
     else:
-        before, after = ([{"type": "text", "text": one} for one in some if one] for some in ([opening.strip()], calls))
+        before, after = (
+            [{"type": "text", "text": text} for text in texts if text] for texts in ([opening.strip()], calls)
+        )
         changed |= {"parts": [*before, *_parts_of_user(message.parts), *after]}
     return OtherAssistantMessage.model_construct(**(vars(message) | changed))
 

@@ -161,7 +161,7 @@ def status(database: Database) -> list[EmbeddingStatus]:
         EmbeddingStatus(*key, *(total[kind] for kind in ("users", "chunks", "vectors", "missing")))
         for key, total in totals.items()
     ]
-    return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
+    return sorted(statuses, key=lambda embedder: (STATES.index(embedder.state), embedder.name, embedder.dimensions))
 
 
 def _fill_chunks(

@@ -89,8 +89,8 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
     conversations = [target.conversation_id] if target.conversation_id else []
     if target.ids and not is_fact:
-        found = erasure.messages_to_delete(tx, messages=target.ids)
-        conversations = list(dict.fromkeys(message.conversation_id for message in found))
+        named_messages = erasure.messages_to_delete(tx, messages=target.ids)
+        conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
     locked = erasure.lock_for_erasure(tx, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
@@ -134,8 +134,8 @@ def _find_with_former(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     return facts
 
 
-def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
-    missing = set(target.ids) - known
+def _check_known(tx: Transaction, target: ErasureTarget, items: set[UUID]) -> None:
+    missing = set(target.ids) - items
     missing -= messages.erased_items(tx, missing)
     if missing:
         names = ", ".join(str(id) for id in sorted(missing)[:3])
@@ -184,8 +184,8 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
     runs = _group_runs(doomed)
-    for conversation, own in runs.items():
-        _remove_summaries(tx, conversation, own, removal)
+    for conversation, conversation_runs in runs.items():
+        _remove_summaries(tx, conversation, conversation_runs, removal)
     named = set(_find_facts_read_with(tx, ids, runs))
     resting = erasure.dependent_facts(tx, ids, list(named))
     removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
@@ -242,11 +242,11 @@ def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
     runs: defaultdict[UUID, list[Run]] = defaultdict(list)
     for message in doomed:
-        own = runs[message.conversation_id]
-        if own and own[-1][1] == message.seq - 1:
-            own[-1] = (own[-1][0], message.seq)
+        conversation_runs = runs[message.conversation_id]
+        if conversation_runs and conversation_runs[-1][1] == message.seq - 1:
+            conversation_runs[-1] = (conversation_runs[-1][0], message.seq)
         else:
-            own.append((message.seq, message.seq))
+            conversation_runs.append((message.seq, message.seq))
     return runs
 
 
@@ -285,8 +285,8 @@ def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mappi
         return []
     read = {
         fact.id: set(content_words(fact.text))
-        for conversation, own in runs.items()
-        for fact in erasure.facts_after(tx, conversation, [last for _, last in own], LOOKBACK)
+        for conversation, conversation_runs in runs.items()
+        for fact in erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK)
     }
     for fact in erasure.facts_by_models(tx):
         names = set(content_words(" ".join(_NAME.findall(fact.text))))
@@ -310,6 +310,6 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        found = Counter((erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
+        rows = Counter((erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
     tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_IDS]])
-    return ScanResult(tables, len(ids), dict(+(found | Counter(elsewhere))))
+    return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

@@ -195,8 +195,8 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
         after = page[-1]
         if deriver.producer.uses_llm:  # one by one, in order: a model is shown what is known by then
             is_away = False
-            for user, own in groupby(page, key=lambda work: work.user_id):
-                works = list(own)
+            for user, user_works in groupby(page, key=lambda work: work.user_id):
+                works = list(user_works)
                 try:
                     while works and not run.stop_requested.is_set():
                         with database.user_transaction(user) as tx:
@@ -373,12 +373,12 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
         done_seq = 0
         with database.user_transaction(work.user_id, USER_STATE) as tx:
             state = tx.first
-        own: Any = _with_active_embedder(database, deriver, state)
+        active_deriver: Any = _with_active_embedder(database, deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as tx:
-                batch = own.reload(tx, rest, own.producer.batch_size, results)
-            results += _compute_batches(database, rest, own, [batch])
+                batch = active_deriver.reload(tx, rest, active_deriver.producer.batch_size, results)
+            results += _compute_batches(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
@@ -386,7 +386,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]
             llm_usage.remove_invalid_responses(tx, work.conversation_id, deriver.name, but=invalid)
-            counts = own.replace(tx, work.conversation_id, results, recipe)
+            counts = active_deriver.replace(tx, work.conversation_id, results, recipe)
             tx.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe
             watermarks.mark_rederived(tx, work, made_by, results[-1].closes_at)

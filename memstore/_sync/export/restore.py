@@ -126,14 +126,14 @@ class _Restore:
                 user=first.user, conversation=getattr(first, "conversation", None)
             )
         except InvalidInput as error:
-            for one in batch:
-                self.report.add_problem(ImportProblem(one.where, str(error)))
+            for record in batch:
+                self.report.add_problem(ImportProblem(record.where, str(error)))
             return
         if isinstance(first, UserLine):
             self._user(batch[0].where, first)
         elif isinstance(first, ConversationLine):
-            for one in batch:
-                self._conversation(one.where, one.line)
+            for record in batch:
+                self._conversation(record.where, record.line)
         elif isinstance(first, DocumentLine):
             self._documents(batch)
         else:
@@ -165,23 +165,23 @@ class _Restore:
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
         with self.database.user_transaction(line.user_id) as tx:
-            known = [conversation for conversation in archive.read_conversations(tx, line.id)]
-            if not known and erasure.last_erasure(tx, line.id) is not None:
+            conversations = [conversation for conversation in archive.read_conversations(tx, line.id)]
+            if not conversations and erasure.last_erasure(tx, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
-            if not known:
+            if not conversations:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
                 messages.make_user(tx, line.user)
                 archive.add_conversation(tx, row, marks, changes)
                 return
-        if line.watermarks is not None and known[0].watermarks != marks:
+        if line.watermarks is not None and conversations[0].watermarks != marks:
             self.diverged.add(line.id)
 
     def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
         entries, problems = self.builder.entries(batch, self.user_line)
-        for one in problems:
-            self.report.add_problem(one)
+        for problem in problems:
+            self.report.add_problem(problem)
         if not entries:
             return
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
@@ -201,24 +201,24 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
         mark = archive.last_with_chunks(tx, conversation)
-        known = messages.by_ids(tx, [one.item.id for one in rows])
-        erased = messages.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
-        taken = archive.taken_numbers(tx, conversation, [one.item.seq for one in rows])
+        known_messages = messages.by_ids(tx, [entry.item.id for entry in rows])
+        erased = messages.erased_messages(tx, [entry.item for entry in rows if entry.item.id not in known_messages])
+        taken = archive.taken_numbers(tx, conversation, [entry.item.seq for entry in rows])
         new = []
-        for one in rows:
-            message = one.item
-            stored = known.get(message.id)
+        for entry in rows:
+            message = entry.item
+            stored = known_messages.get(message.id)
             if message.id in erased:
                 self.diverged.add(conversation)
                 self.report.ignored[ERASED] += 1
             elif stored is None and message.seq in taken:
-                self.report.add_problem(ImportProblem(one.where, TAKEN.format(message.seq)))
+                self.report.add_problem(ImportProblem(entry.where, TAKEN.format(message.seq)))
             elif stored is None:
-                known[message.id] = message
+                known_messages[message.id] = message
                 taken.add(message.seq)
-                new.append(one if message.seq <= mark else replace(one, chunks=[]))  # else the deriver makes chunks
+                new.append(entry if message.seq <= mark else replace(entry, chunks=[]))  # else the deriver makes chunks
             elif reason := describe_difference(stored, message):
-                self.report.add_problem(ImportProblem(one.where, reason))
+                self.report.add_problem(ImportProblem(entry.where, reason))
             else:
                 self.report.known += 1
         return new
@@ -229,14 +229,14 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known = {one.id for one in tx.get(summaries.some([one.item.id for one in rows]))}
+        known_ids = {summary.id for summary in tx.get(summaries.some([entry.item.id for entry in rows]))}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and messages.is_anything_erased(tx)
         new = []
-        for one in rows:
-            summary = one.item
+        for entry in rows:
+            summary = entry.item
             first, last = summary.from_seq, summary.to_seq
-            if summary.id in known:
+            if summary.id in known_ids:
                 continue
             if anything_erased and not messages.whole(tx, summary.conversation_id, first, last):
                 self.report.ignored[ERASED] += 1
@@ -245,31 +245,31 @@ class _Restore:
             elif conversation in self.diverged:
                 self.report.ignored["summaries of conversations that are derived here"] += 1
             else:
-                known.add(summary.id)
-                new.append(one)
+                known_ids.add(summary.id)
+                new.append(entry)
         return new
 
     def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = set(erasure.known_facts(tx, [one.item.fact.id for one in rows]))
-        sources = {span.message_id for one in rows for span, _ in one.item.sources}
+        known_ids = set(erasure.known_facts(tx, [entry.item.fact.id for entry in rows]))
+        sources = {span.message_id for entry in rows for span, _ in entry.item.sources}
         places = archive.places(tx, sorted(sources))
-        erased = messages.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
+        erased = messages.erased_items(tx, [*(entry.item.fact.id for entry in rows), *sources])
         since = erasure.last_erasure(tx)
         new: dict[UUID, Entry[FactWithHistory]] = {}
-        for one in rows:
-            fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
+        for entry in rows:
+            fact, said_in = entry.item.fact, [span.message_id for span, _ in entry.item.sources]
             missing = [message for message in said_in if message not in places]
-            if fact.id in known or fact.id in new:
+            if fact.id in known_ids or fact.id in new:
                 continue
             if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
                 self.report.ignored[ERASED] += 1
             elif missing:
-                self.report.add_problem(ImportProblem(one.where, NO_SOURCE.format(missing[0])))
+                self.report.add_problem(ImportProblem(entry.where, NO_SOURCE.format(missing[0])))
             elif fact.recipe != HAND and any(places.get(message) in self.diverged for message in said_in):
                 self.report.ignored["facts of conversations that are derived here"] += 1
             else:
-                new[fact.id] = one
+                new[fact.id] = entry
         return list(new.values())
 
     def _documents(self, batch: Sequence[LocatedLine]) -> None:
@@ -277,22 +277,22 @@ class _Restore:
         rows: list[Json] = []
         vectors: list[Json] = []
         with self.database.user_transaction(self.user_id) as tx:
-            lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
+            lines = [(record.where, record.line) for record in batch if isinstance(record.line, DocumentLine)]
             stored = documents.documents(tx, [line.id for _, line in lines], expired=True)
-            known = {ids.document_id(tx.user_id, one.namespace, one.key) for one in stored}
+            known_ids = {ids.document_id(tx.user_id, document.namespace, document.key) for document in stored}
             since = erasure.last_erasure(tx)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
                     self.report.ignored[ERASED] += 1
-                elif line.id not in known:
+                elif line.id not in known_ids:
                     try:
-                        row, own = self.builder.document(line)
+                        row, own_vectors = self.builder.document(line)
                     except InvalidInput as error:
                         self.report.add_problem(ImportProblem(where, str(error)))
                         continue
-                    known.add(line.id)
+                    known_ids.add(line.id)
                     rows.append(row)
-                    vectors += own
+                    vectors += own_vectors
             if rows:
                 messages.make_user(tx, batch[0].line.user)
                 archive.add_documents(tx, rows, vectors)
@@ -323,7 +323,7 @@ class _Restore:
                 messages.lock(tx, first.conversation_id)
             new: Sequence[Entry[Any]] = find_new(tx, fresh)
             if new:
-                add(tx, [one.item for one in new])
+                add(tx, [entry.item for entry in new])
             return new
 
         def store_with(dependencies: Dependencies) -> int:
@@ -332,11 +332,11 @@ class _Restore:
             hashed = hash_chunks(fresh, None if fits else dependencies)
             with self.database.user_transaction(self.user_id) as tx:
                 new = write(tx)
-                if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
+                if added := [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]:
                     chunks.add(tx, added, embedding_models.lock_active(tx, dependencies.embedder))
             return len(new)
 
-        if any(one.chunks for one in fresh):
+        if any(entry.chunks for entry in fresh):
             dependencies = self.dependencies()
             return run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
         with self.database.user_transaction(self.user_id) as tx:

@@ -141,15 +141,15 @@ class _UserExport:
             for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.
-                own = {"fact_kind": fact.kind, "confidence": float(str(np.float32(fact.confidence)))}
-                own |= {"sources": item.sources, "history": item.history}
-                self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _chunks(item))
+                values = {"fact_kind": fact.kind, "confidence": float(str(np.float32(fact.confidence)))}
+                values |= {"sources": item.sources, "history": item.history}
+                self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | values | _chunks(item))
 
     def _documents(self, tx: Transaction) -> None:
         with closing(archive.read_documents(tx)) as documents:
             for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
-                vectors = [_document_vector(*one) for one in row["vectors"] or ()]
+                vectors = [_document_vector(*columns) for columns in row["vectors"] or ()]
                 self.lines.write("document", {"user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
 
@@ -216,12 +216,12 @@ class _LineWriter:
 
     def write(self, kind: str, line: Json) -> None:
         """Write a line without what is None, and without what is empty as a rule."""
-        some = {
+        content = {
             key: value
             for key, value in line.items()
             if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
         }
-        text = json.dumps({"kind": kind} | some, ensure_ascii=False, separators=(",", ":"), default=_to_text)
+        text = json.dumps({"kind": kind} | content, ensure_ascii=False, separators=(",", ":"), default=_to_text)
         data = escape_controls(text).encode() + b"\n"
         self.digest.update(data)
         self.counts[kind] += 1

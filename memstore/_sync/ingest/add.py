@@ -100,32 +100,32 @@ def store_new(
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _ids_by_name(rows)
-    known: dict[UUID, Message] = {}
+    known_rows: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if imported:
         with database.user_transaction(user) as tx:
             last = store.last_numbers(tx, conversations)
-            known = store.by_ids(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
-    while (found := partition(rows, known, erased)).new:
-        count_tokens(found.new, counter)
-        wanted = {row.conversation_id for row in found.new if row.external_id is not None}
+            known_rows = store.by_ids(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
+    while (result := partition(rows, known_rows, erased)).new:
+        count_tokens(result.new, counter)
+        wanted = {row.conversation_id for row in result.new if row.external_id is not None}
         try:
             with database.user_transaction(user) as tx:
                 locked = _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known = store.by_ids(tx, named)
-                    found = partition(rows, known, erased)
+                    known_rows = store.by_ids(tx, named)
+                    result = partition(rows, known_rows, erased)
                 if on_conflict == "error":
-                    _check_conflicts(found)
-                count_tokens(found.new, counter)  # those that were removed since they were looked for
-                _number_and_store(tx, conversations, found.new)
-                return found
+                    _check_conflicts(result)
+                count_tokens(result.new, counter)  # those that were removed since they were looked for
+                _number_and_store(tx, conversations, result.new)
+                return result
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
             erased |= more.args[0]
-    return found
+    return result
 
 
 class Partition(NamedTuple):
@@ -141,10 +141,10 @@ class Partition(NamedTuple):
 
 
 def partition(
-    rows: Sequence[Message], known: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
+    rows: Sequence[Message], known_rows: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
 ) -> Partition:
     """Part rows into new, known and erased ones; a row that comes twice is new once."""
-    stored = dict(known)
+    stored = dict(known_rows)
     new: list[Message] = []
     conflicts: dict[int, Message] = {}
     for number, row in enumerate(rows):
@@ -158,16 +158,16 @@ def partition(
     return Partition(new, stored, conflicts, erased)
 
 
-def describe_conflict(known: Message) -> str:
+def describe_conflict(message: Message) -> str:
     """Return a sentence that names a message known with other content."""
-    where = f"message {known.seq}" if known.seq else "a message before it"
-    return f"external_id {known.external_id!r} is known with other content ({where})."
+    where = f"message {message.seq}" if message.seq else "a message before it"
+    return f"external_id {message.external_id!r} is known with other content ({where})."
 
 
-def _check_conflicts(found: Partition) -> None:
-    for number, known in found.conflicts.items():
+def _check_conflicts(result: Partition) -> None:
+    for number, message in result.conflicts.items():
         error = Conflict(
-            f"message {number + 1}: {describe_conflict(known)} Stored messages never change: give it another "
+            f"message {number + 1}: {describe_conflict(message)} Stored messages never change: give it another "
             'external_id, or on_conflict="skip" to keep what is stored. Nothing of this call was stored.'
         )
         error.number = number + 1
@@ -181,9 +181,9 @@ def _build_rows(
     redactor: Redactor,
 ) -> list[Message]:
     rows = []
-    for number, one in enumerate(messages, 1):
+    for number, message in enumerate(messages, 1):
         try:
-            rows.append(build_row(one, conversation, max_bytes))
+            rows.append(build_row(message, conversation, max_bytes))
         except InvalidInput as error:
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
     if redactor.detectors:
@@ -279,5 +279,8 @@ def _times_of(rows: Sequence[Message]) -> dict[UUID, tuple[datetime, datetime]]:
 def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
     build = Conversation.model_construct
-    made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in conversations]
+    made = [
+        build(id=conversation.id, name=conversation.name, title=conversation.title, channel=conversation.channel)
+        for conversation in conversations
+    ]
     store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

@@ -51,26 +51,26 @@ class _Batch(NamedTuple):
     """Messages of each user, those of each conversation in order; and the other items that were read up to here."""
 
     users: list[list[_Item]]
-    others: list[ImportProblem | IgnoredContent]
+    notices: list[ImportProblem | IgnoredContent]
 
 
-def _batches(found: Iterator[ImportItem], prepare: Callable[[Record], _Item | ImportProblem]) -> Iterator[_Batch]:
+def _batches(entries: Iterator[ImportItem], prepare: Callable[[Record], _Item | ImportProblem]) -> Iterator[_Batch]:
     """Yield the messages of a file in batches. Read in a thread of its own: it shares nothing with what stores them."""
     users: dict[UUID, list[_Item]] = {}
-    others: list[ImportProblem | IgnoredContent] = []
+    notices: list[ImportProblem | IgnoredContent] = []
     count = characters = 0
-    for one in found:
-        item = prepare(one) if isinstance(one, Record) else one
+    for entry in entries:
+        item = prepare(entry) if isinstance(entry, Record) else entry
         if not isinstance(item, _Item):
-            others.append(item)
+            notices.append(item)
         else:
             users.setdefault(item.row.user_id, []).append(item)
             characters += sum(map(len, map(str, item.record.message.values())))
         count += 1
         if count >= BATCH or characters >= BATCH_CHARACTERS:
-            yield _Batch(list(users.values()), others)
-            users, others, count, characters = {}, [], 0, 0
-    yield _Batch(list(users.values()), others)
+            yield _Batch(list(users.values()), notices)
+            users, notices, count, characters = {}, [], 0, 0
+    yield _Batch(list(users.values()), notices)
 
 
 def _prepare(
@@ -126,7 +126,7 @@ def import_file(
         if (
             not done
             and not batch.users
-            and any(isinstance(one, ImportProblem) and one.reason == NO_USER for one in batch.others)
+            and any(isinstance(notice, ImportProblem) and notice.reason == NO_USER for notice in batch.notices)
         ):
             raise OptionMissing(f"the messages of {printable(path.name)} name no user; give --user")
         following, _ = run_both_threads(next_batch, partial(_store, database, counter, batch, report))
@@ -141,11 +141,11 @@ def import_file(
 
 
 def _store(database: Database, counter: TokenCounter, batch: _Batch, report: ImportReport) -> None:
-    for one in batch.others:
-        if isinstance(one, ImportProblem):
-            report.add_problem(one)
+    for notice in batch.notices:
+        if isinstance(notice, ImportProblem):
+            report.add_problem(notice)
         else:
-            report.ignored[one.what] += one.count
+            report.ignored[notice.what] += notice.count
     for items in batch.users:
         _store_user(database, counter, items, report)
 
@@ -154,9 +154,9 @@ def _store_user(database: Database, counter: TokenCounter, items: Sequence[_Item
     rows = [item.row for item in items]
     conversations = {item.conversation.id: item.conversation for item in reversed(items)}
     result = store_new(database, counter, conversations, rows, imported=True)
-    for number, known in result.conflicts.items():
+    for number, message in result.conflicts.items():
         report.add_problem(
-            ImportProblem(items[number].record.where, f"{describe_conflict(known)} What is stored stays.")
+            ImportProblem(items[number].record.where, f"{describe_conflict(message)} What is stored stays.")
         )
     taken = [
         item for number, item in enumerate(items) if number not in result.conflicts and item.row.id not in result.erased

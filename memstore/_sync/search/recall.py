@@ -97,8 +97,8 @@ class QueryBuilder:
 
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
-        return self.embedder if known is None else self.load_embedder(*known)
+        active_model = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
+        return self.embedder if active_model is None else self.load_embedder(*active_model)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -184,28 +184,34 @@ def recall(
         ranking = rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
-            candidates = takewhile(lambda one: one.score >= min_score, candidates)
+            candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
         looked_at = max(limit, LOOKED_AT) if marked else limit  # what is marked may change places
-        hits, found, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
+        hits, ranked_chunks, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
         while len(hits) < looked_at and (page := list(islice(candidates, looked_at))):
-            messages = [one.chunk.item_id for one in page if one.chunk.tier == Tier.MESSAGES and marked]
+            messages = [
+                candidate.chunk.item_id for candidate in page if candidate.chunk.tier == Tier.MESSAGES and marked
+            ]
             *rows, said_there = scope.all_together(
                 [
-                    *chunks.read_texts([one.chunk for one in page], filters.as_of, mark_outdated=marked),
+                    *chunks.read_texts([candidate.chunk for candidate in page], filters.as_of, mark_outdated=marked),
                     facts.said_facts(messages, filters.as_of, holding=False),
                 ]
             )
-            texts |= {one.id: one for some in rows for one in some}
-            hits += [make_hit(one, texts[one.chunk.item_id]) for one in page if one.chunk.item_id in texts]
-            found += page
+            texts |= {item.id: item for items in rows for item in items}
+            hits += [
+                make_hit(candidate, texts[candidate.chunk.item_id])
+                for candidate in page
+                if candidate.chunk.item_id in texts
+            ]
+            ranked_chunks += page
             said += said_there
         hits = hits[:looked_at]
         if marked and filters.until is None and asks_for_now(query.text):
             hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
-            [some] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
-            said += some
-        changes = find_changes(scope, found, texts, said, filters.as_of) if marked else None
+            [said_facts] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
+            said += said_facts
+        changes = find_changes(scope, ranked_chunks, texts, said, filters.as_of) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
         sources = chunks.load_sources(scope, [], sorted(changes.facts))
@@ -222,28 +228,30 @@ def find_changes(
     as_of: datetime | None,
 ) -> Changes:
     """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold."""
-    found = (one.chunk for one in candidates)
-    gone = (one.item_id for one in found if one.tier == Tier.FACTS and one.item_id not in texts)
-    first = list(dict.fromkeys([*gone, *(one.fact_id for one in said if not one.holds)]))
+    candidate_chunks = (candidate.chunk for candidate in candidates)
+    gone = (chunk.item_id for chunk in candidate_chunks if chunk.tier == Tier.FACTS and chunk.item_id not in texts)
+    first = list(dict.fromkeys([*gone, *(said_fact.fact_id for said_fact in said if not said_fact.holds)]))
     later = facts.successors(tx, first, as_of) if first else []
     return Changes.of(said, first, later)
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
-    said = chunks.load_texts(tx, [one.chunk for one in chosen], as_of)
-    return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
+    said = chunks.load_texts(tx, [candidate.chunk for candidate in chosen], as_of)
+    return [
+        make_hit(candidate, said[candidate.chunk.item_id]) for candidate in chosen if candidate.chunk.item_id in said
+    ]
 
 
-def make_hit(one: RankedChunk, said: ItemText) -> Hit:
+def make_hit(candidate: RankedChunk, said: ItemText) -> Hit:
     """Return the hit that a candidate becomes."""
-    chunk = one.chunk
+    chunk = candidate.chunk
     return Hit(
         tier=Tier(chunk.tier),
         id=chunk.item_id,
         text=(said.text or "")[chunk.start : chunk.stop],
-        score=one.score,
-        parts=one.parts,
+        score=candidate.score,
+        parts=candidate.parts,
         sources=(chunk.item_id,) if chunk.tier == Tier.MESSAGES else tuple(said.sources),
         occurred_at=chunk.occurred_at,
         conversation_id=chunk.conversation_id,
@@ -296,13 +304,15 @@ def _rank_index(
 
 
 def _rank_by_indexes(tx: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
-    found = search_indexes(tx, query, version, filters, depth)
-    if found is None:
+    index_candidates = search_indexes(tx, query, version, filters, depth)
+    if index_candidates is None:
         return EMPTY_RANKING
-    again = query.for_speakers(tx.cache.add_speakers(tx.user_id, query.model, found.index.speakers_of_messages))
+    again = query.for_speakers(
+        tx.cache.add_speakers(tx.user_id, query.model, index_candidates.index.speakers_of_messages)
+    )
     if again is not query:  # it names a speaker who is found for the first time
-        found = search_indexes(tx, again, version, filters, depth) or found
-    return _rank_found(found, again, filters, depth)
+        index_candidates = search_indexes(tx, again, version, filters, depth) or index_candidates
+    return _rank_found(index_candidates, again, filters, depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,16 +339,16 @@ def search_indexes(
         keys = chunks.latest(tx, filters, NEWEST)
     else:
         keys = _nearest(tx, query.vector, query.model, filters, count)
-    found = chunks.read_neighbourhood(tx, query.model, keys, numbers, filters.as_of)
-    return None if found is None else IndexCandidates(*found, corpus)
+    neighbourhood = chunks.read_neighbourhood(tx, query.model, keys, numbers, filters.as_of)
+    return None if neighbourhood is None else IndexCandidates(*neighbourhood, corpus)
 
 
-def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
+def _rank_found(index_candidates: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
     reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ  # neighbours' tags are not known
-    allowed = np.flatnonzero(found.distances <= reach)
+    allowed = np.flatnonzero(index_candidates.distances <= reach)
     if not filters.everything:
-        allowed = np.intersect1d(allowed, found.index.filter(**filters.on_columns()))
-    return rank(found.index, query, found.corpus, depth, allowed)
+        allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.on_columns()))
+    return rank(index_candidates.index, query, index_candidates.corpus, depth, allowed)
 
 
 def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
@@ -347,10 +357,10 @@ def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int
         return ordered[:count]
     allowed: list[int] = []
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
-        some = ordered[start:stop]
-        if some and len(allowed) < count:
-            passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=some)}
-            allowed += [number for number in some if number in passing]
+        batch = ordered[start:stop]
+        if batch and len(allowed) < count:
+            passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=batch)}
+            allowed += [number for number in batch if number in passing]
     return allowed[:count]
 
 
@@ -368,14 +378,14 @@ def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, cou
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     """Return the numbers of chunks by BM25, the highest first, by the terms whose holders are known. Pure."""
-    some = [(matches.holding[term], found) for term, found in matches.postings.items() if len(found)]
-    if not some:
+    term_postings = [(matches.holding[term], posting) for term, posting in matches.postings.items() if len(posting)]
+    if not term_postings:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.chunks) * saturate(found.counts, found.lengths, corpus.mean_length, B)
-        for holding, found in some
+        idf(holding, corpus.chunks) * saturate(posting.counts, posting.lengths, corpus.mean_length, B)
+        for holding, posting in term_postings
     ]
-    scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
+    scores = np.bincount(np.concatenate([posting.numbers for _, posting in term_postings]), np.concatenate(added))
     numbers = np.flatnonzero(scores)
     return numbers[np.lexsort((-numbers, -scores[numbers]))]
 

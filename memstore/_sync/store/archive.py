@@ -46,8 +46,8 @@ def read_conversations(tx: Transaction, only: UUID | None = None) -> Iterator[Co
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
     while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
-        for one in page:
-            yield one
+        for row in page:
+            yield row
         after = page[-1].conversation.id
 
 
@@ -139,9 +139,9 @@ def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
 
 def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
-    tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
-    facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
-    changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
+    tx.run_many(facts.SQL["add_fact"], [vars(item.fact) for item in new])
+    facts.add_sources(tx, [Source(item.fact.id, span, at) for item in new for span, at in item.sources])
+    changes = [change | {"fact_id": item.fact.id} for item in new for change in item.history]
     tx.run_many(facts.SQL["add_change"], changes)
 
 

@@ -55,9 +55,9 @@ def read_models(tx: Transaction) -> list[Model]:
     return tx.get(MODELS)
 
 
-def active_model(known: Sequence[Model]) -> Model | None:
+def active_model(models: Sequence[Model]) -> Model | None:
     """Return the active one; None for a user without vectors."""
-    return next((one for one in known if one.state == ACTIVE), None)
+    return next((model for model in models if model.state == ACTIVE), None)
 
 
 def lock_user(tx: Transaction) -> None:
@@ -172,11 +172,11 @@ def read_index(tx: Transaction, model: UUID, version: str) -> UserIndex | None:
     kept = tx.cache.get(tx.user_id, model)
     if kept is not None and kept.version == version:
         return kept
-    found = kept and _read(tx, model, kept)
-    found = found or _read(tx, model, None)
-    if found is not None:
-        tx.cache.put(tx.user_id, model, found)
-    return found
+    index = kept and _read(tx, model, kept)
+    index = index or _read(tx, model, None)
+    if index is not None:
+        tx.cache.put(tx.user_id, model, index)
+    return index
 
 
 def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
@@ -186,13 +186,13 @@ def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | N
     if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
     version, chunks, digest, newest, *sent = rows[0]
-    found = _unpack(version, newest, *sent)
+    index = _unpack(version, newest, *sent)
     if kept is None:
-        return found
+        return index
     if kept.version.partition("/")[2] != version.partition("/")[2]:  # older chunks were given vectors meanwhile
         return None
-    found = kept.extend(found)
-    return found if len(found) == chunks and found.digest == digest else None
+    index = kept.extend(index)
+    return index if len(index) == chunks and index.digest == digest else None
 
 
 def read_neighbourhood(
@@ -333,7 +333,7 @@ TEXTS_WITH_OUTDATED = TEXTS | {Tier.SUMMARIES: SQL["summaries_marked"]}
 
 
 def read_texts(
-    found: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
+    chunks: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
 ) -> list[Read[list[ItemText]]]:
     """Return the reads of the texts of the items of chunks, without removed items and facts that were not active.
 
@@ -342,13 +342,13 @@ def read_texts(
     return [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
         for tier, statement in (TEXTS_WITH_OUTDATED if mark_outdated else TEXTS).items()
-        if (wanted := [one.item_id for one in found if one.tier == tier])
+        if (wanted := [chunk.item_id for chunk in chunks if chunk.tier == tier])
     ]
 
 
-def load_texts(tx: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+def load_texts(tx: Transaction, chunks: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
-    return {one.id: one for rows in tx.all_together(read_texts(found, as_of)) for one in rows}
+    return {text.id: text for rows in tx.all_together(read_texts(chunks, as_of)) for text in rows}
 
 
 def vector_of(tx: Transaction, item: UUID) -> tuple[UUID | None, Vectors | None]:

@@ -197,13 +197,13 @@ class Transaction:
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
-        given = list(rows)
-        if not given:
+        batch = list(rows)
+        if not batch:
             return 0
-        if len(given) == 1:  # without the pipeline that many rows need: half the time
-            return self.run(statement, **given[0])
+        if len(batch) == 1:  # without the pipeline that many rows need: half the time
+            return self.run(statement, **batch[0])
         with self.connection.pipeline():
-            cursors = self._insert(statement, given)
+            cursors = self._insert(statement, batch)
         return sum(cursor.rowcount for cursor in cursors)
 
     def _insert(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[RawCursor[Any]]:

@@ -39,14 +39,28 @@ class MissingVector(NamedTuple):
 def put(tx: Transaction, new: Sequence[NewDocument], vectors: Sequence[Mapping[str, Vectors]], model: UUID) -> None:
     """Store documents, replacing those of the same names; the vectors of their texts by path are of this model."""
     rows: list[dict[str, Any]] = []
-    for one in new:
-        id = ids.document_id(tx.user_id, one.namespace, one.key)
-        rows.append({"id": id, "namespace": list(one.namespace), "key": one.key, "value": one.value, "ttl": one.ttl})
+    for document in new:
+        id = ids.document_id(tx.user_id, document.namespace, document.key)
+        rows.append(
+            {
+                "id": id,
+                "namespace": list(document.namespace),
+                "key": document.key,
+                "value": document.value,
+                "ttl": document.ttl,
+            }
+        )
     tx.run_many(SQL["put"], rows)
     tx.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
     places = [
-        {"id": row["id"], "path": path, "model_id": model, "embedding": vector, "text": (one.texts or {}).get(path)}
-        for row, one, by_path in zip(rows, new, vectors, strict=True)
+        {
+            "id": row["id"],
+            "path": path,
+            "model_id": model,
+            "embedding": vector,
+            "text": (document.texts or {}).get(path),
+        }
+        for row, document, by_path in zip(rows, new, vectors, strict=True)
         for path, vector in by_path.items()
     ]
     tx.run_many(SQL["add_vector"], places)
@@ -64,13 +78,15 @@ def count_lacking(tx: Transaction, model: UUID) -> int:
 
 def add_vectors(tx: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
-    ids = sorted({one.id for one, _ in made})
+    ids = sorted({text.id for text, _ in made})
     lock(tx, ids)  # nobody writes them meanwhile
-    there = {(one.id, one.path): one for one in tx.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)}
+    there = {
+        (text.id, text.path): text for text in tx.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)
+    }
     rows = [
-        {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
-        for one, vector in made
-        if there.get((one.id, one.path)) == one
+        {"id": text.id, "path": text.path, "model_id": model, "embedding": vector, "text": text.text}
+        for text, vector in made
+        if there.get((text.id, text.path)) == text
     ]
     return tx.run_many(SQL["add_vector"], rows)
 
@@ -91,9 +107,9 @@ def expire(tx: Transaction) -> int:
     return tx.run(SQL["expire"])
 
 
-def refresh(tx: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
+def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool = False) -> None:
     """Renew the time to live of documents that were read."""
-    living = [ids.document_id(tx.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
+    living = [ids.document_id(tx.user_id, row.namespace, row.key) for row in rows if row.expires_at is not None]
     if living:
         tx.run(SQL["refresh"], ids=living, expired=expired)
 

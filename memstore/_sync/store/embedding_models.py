@@ -30,38 +30,38 @@ class ModelChanged(ConcurrentUpdate):
     """Another embedder serves by now than the one that made these vectors, which are dropped."""
 
 
-def resolve(database: Database, known: Sequence[Model], own: Embedder | None) -> Model | None:
-    """Return the embedder that serves a user in place of a store's `own`; None where that one does, or none yet.
+def resolve(database: Database, models: Sequence[Model], embedder: Embedder | None) -> Model | None:
+    """Return the embedder that serves a user in place of a store's `embedder`; None where that one does, or none yet.
 
     Raises `EmbedderMismatch` where nobody's vectors were moved from the one to the other: a wrong setting, it seems.
     Without an embedder of its own, a store would add chunks that are found by words alone, unlike all the rest.
     """
-    there = active_model(known)
-    if there is None or there.id == model_id(own):
+    there = active_model(models)
+    if there is None or there.id == model_id(embedder):
         return None
-    if own is None:
+    if embedder is None:
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to none: new chunks would have no "
             f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
-    if model_id(own) not in {one.id for one in known} and not _moved(database, model_id(own), there.id):
+    if model_id(embedder) not in {model.id for model in models} and not _moved(database, model_id(embedder), there.id):
         raise EmbedderMismatch(
-            f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
-            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or migrate: "
-            f"memstore embeddings migrate --to {own.name}"
+            f"This user's vectors were made by {there.name!r} and the store is set to {embedder.name!r}; they do not "
+            f"mix. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or migrate: "
+            f"memstore embeddings migrate --to {embedder.name}"
         )
     return there
 
 
-def _moved(database: Database, one: UUID, other: UUID) -> bool:
+def _moved(database: Database, model: UUID, other: UUID) -> bool:
     with database.admin_transaction() as tx:
-        return tx.value(SQL["moved"], bool, one=one, other=other) or False
+        return tx.value(SQL["moved"], bool, one=model, other=other) or False
 
 
 def lock_and_read(tx: Transaction) -> tuple[bool, list[Model]]:
     """Lock; return whether the user has chunks, and the embedders as they then are, in one round trip."""
-    locked, known = tx.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
-    return any(user["chunks"] for user in locked), known
+    locked, models = tx.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
+    return any(user["chunks"] for user in locked), models
 
 
 def lock_active(tx: Transaction, embedder: Embedder | None) -> UUID | None:
@@ -70,8 +70,8 @@ def lock_active(tx: Transaction, embedder: Embedder | None) -> UUID | None:
     It goes on serving until the transaction ends; the first one to come does from now on. Raises `ModelChanged` where
     `embedder` is not the one, and `EmbedderMismatch` where there is none to write with.
     """
-    _, known = lock_and_read(tx)
-    there = active_model(known)
+    _, models = lock_and_read(tx)
+    there = active_model(models)
     if embedder is None:
         if there is not None:
             raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: new chunks would have none.")
@@ -123,16 +123,16 @@ def begin(tx: Transaction, target: Model, *, after: int = 0) -> bool:
     that have no vector get theirs.
     Raises `Conflict` if vectors of a third one are in the making.
     """
-    has_chunks, known = lock_and_read(tx)
-    there, begun = active_model(known), [one for one in known if one.state == BUILDING]
+    has_chunks, models = lock_and_read(tx)
+    there, begun = active_model(models), [model for model in models if model.state == BUILDING]
     if there is not None and there.id == target.id:
-        for one in begun:
-            _change(tx, one, RETIRED)
+        for model in begun:
+            _change(tx, model, RETIRED)
         return bool(chunks_without_vector(tx, target.id, limit=1, after=after))
-    if others := [one.name for one in begun if one.id != target.id]:
+    if other_names := [model.name for model in begun if model.id != target.id]:
         raise Conflict(
-            f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
-            f"migrate --to {others[0]}, or give it up with a migration to the embedder that serves."
+            f"Vectors by {other_names[0]!r} are in the making, and are not done: finish that with memstore embeddings "
+            f"migrate --to {other_names[0]}, or give it up with a migration to the embedder that serves."
         )
     if there is None and not has_chunks:  # the first to embed becomes active
         return False
@@ -146,11 +146,11 @@ def switch(tx: Transaction, target: Model) -> None:
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Raises
     `Conflict` where somebody else has ended it.
     """
-    _, known = lock_and_read(tx)
-    there = active_model(known)
-    if not known:  # the user was erased meanwhile
+    _, models = lock_and_read(tx)
+    there = active_model(models)
+    if not models:  # the user was erased meanwhile
         return
-    if not any(one.id == target.id and one.state != RETIRED for one in known):
+    if not any(model.id == target.id and model.state != RETIRED for model in models):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if there is not None:
         _change(tx, there, RETIRED)
@@ -163,8 +163,8 @@ def remove_retired(tx: Transaction) -> int:
 
     The embedders are still known to the user, so that a store that is set to one of them is served by the new one.
     """
-    _, known = lock_and_read(tx)
-    retired = [model.id for model in known if model.state == RETIRED]
+    _, models = lock_and_read(tx)
+    retired = [model.id for model in models if model.state == RETIRED]
     return sum([tx.run(SQL["remove_vectors"], model_id=model) for model in retired])
 
 

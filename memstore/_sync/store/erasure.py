@@ -111,7 +111,7 @@ def keep_certificate(tx: Transaction, certificate: Certificate) -> datetime:
 
 def certificates(tx: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return tx.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
+    return tx.all(SQL["erasures"], lambda body, **columns: Certificate.from_dict(body | columns), id=id, limit=limit)
 
 
 def last_erasure(tx: Transaction, conversation: UUID | None = None) -> datetime | None:
@@ -364,17 +364,17 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
 
     A login that policies hold for sees the rows of this user alone.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     with database.owner_transaction() as connection:
         [(is_owner,)] = (connection.execute(vector_indexes.SQL["owner"])).fetchall()
         if database.capabilities.citus and database.capabilities.role and not is_owner:
             database.take_role(connection)  # nodes do not know what else the login was granted
         tables = (connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
-        [(found["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
+        [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
             statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
             [(rows,)] = (connection.execute(statement, {"id": id})).fetchall()
-            found[table] += rows
-    return len(tables), dict(+found)
+            counts[table] += rows
+    return len(tables), dict(+counts)

@@ -158,16 +158,16 @@ def nearest(
     They are the nearest stored ones and all new ones before it, of the same person or theirs.
     """
     people = [tuple(name.partition("'s ")[0] for name in (fact.subject, alias)) for fact, alias, _ in new]
-    found: list[set[UUID]] = [
-        {one.id for one, _, _ in new[:place] if vector is not None and one.subject.partition("'s ")[0] in people[place]}
+    candidates: list[set[UUID]] = [
+        {row.id for row, _, _ in new[:place] if vector is not None and row.subject.partition("'s ")[0] in people[place]}
         for place, (_, _, vector) in enumerate(new)
     ]
     if model is not None:
         subjects, aliases = ([names[place] for names in people] for place in (0, 1))
         values = {"subjects": subjects, "aliases": aliases, "vectors": [vector for _, _, vector in new]}
         for place, id in tx.tuples(SQL["nearest"], **values, model_id=model, limit=NEAREST):
-            found[place - 1].add(id)
-    return found
+            candidates[place - 1].add(id)
+    return candidates
 
 
 def known(
@@ -238,7 +238,7 @@ def take_back(
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
     """
-    places = [(one.fact_id, one.span.message_id, one.span.start, one.span.stop) for one in but]
+    places = [(source.fact_id, source.span.message_id, source.span.start, source.span.stop) for source in but]
     names = ("facts", "messages", "starts", "stops")
     kept = {name: [place[number] for place in places] for number, name in enumerate(names)}
     rows = tx.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
@@ -378,7 +378,7 @@ def reactivations(tx: Transaction, other: UUID, at: datetime) -> list[FactChange
 def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
     rows = tx.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
-    return {one.id: one for one in rows}
+    return {row.id: row for row in rows}
 
 
 def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True) -> Read[list[SaidFact]]:
@@ -415,25 +415,25 @@ def life(tx: Transaction, fact: Fact) -> list[FactChange]:
     """
     every = tx.all(SQL["changes"], FactChange, fact_id=fact.id)
     said = tx.tuples(SQL["said"], fact_id=fact.id)
-    own = [one for one in every if one.fact_id == fact.id]
+    own_changes = [change for change in every if change.fact_id == fact.id]
     # An edit of another fact into this one is seen from this one's side.
     made = [
-        replace(one, fact_id=fact.id, other_id=one.fact_id, before={}, after={})
-        for one in every
-        if one.fact_id != fact.id
+        replace(change, fact_id=fact.id, other_id=change.fact_id, before={}, after={})
+        for change in every
+        if change.fact_id != fact.id
     ]
-    maker = str(own[0].before.get("recipe", fact.recipe)) if own else fact.recipe
+    maker = str(own_changes[0].before.get("recipe", fact.recipe)) if own_changes else fact.recipe
     first = next((source for source, at in said if at <= fact.recorded_at), None)
     added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=first)
     again = [
         FactChange(None, fact.id, "reinforced", at, maker, source=source) for source, at in said if source != first
     ]
-    return [added, *sorted([*own, *made, *again], key=lambda one: one.at)]
+    return [added, *sorted([*own_changes, *made, *again], key=lambda change: change.at)]
 
 
-def settled_by_hand(tx: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
-    """Return those of `others` of which somebody decided, by undoing it, that `fact` does not take their place."""
-    return set(tx.column(SQL["settled_by_hand"], ids=list(others), other_id=fact))
+def settled_by_hand(tx: Transaction, other_facts: Iterable[UUID], fact: UUID) -> set[UUID]:
+    """Return those of `other_facts` of which somebody decided, by undoing it, that `fact` does not take their place."""
+    return set(tx.column(SQL["settled_by_hand"], ids=list(other_facts), other_id=fact))
 
 
 def restore_orphaned(tx: Transaction, *, actor: str) -> list[Fact]:
@@ -447,4 +447,4 @@ def restore_orphaned(tx: Transaction, *, actor: str) -> list[Fact]:
         if stored is not None and is_as_left(done, stored):
             reverse(tx, done, stored, actor=actor)
             restored.append(stored)
-    return [one for one in restored if one.state == "active"]
+    return [row for row in restored if row.state == "active"]

@@ -50,7 +50,7 @@ def take_numbers(
     values: Json = {"ids": list(counts), "counts": list(counts.values())}
     bounds = {"since": [times[id][0] for id in counts], "until": [times[id][1] for id in counts]}
     taken = tx.all(SQL["take_numbers"], Numbers, **values, **bounds)
-    return {one.id: one for one in taken}
+    return {numbers.id: numbers for numbers in taken}
 
 
 def lock(tx: Transaction, conversation: UUID) -> bool:
@@ -79,14 +79,14 @@ def make_conversations(
 ) -> None:
     """Make the user, the conversations and their watermarks, where missing; they stay until the transaction ends."""
     make_user(tx, user_name)
-    missing = sorted(conversations, key=lambda one: one.id)  # as they are locked
+    missing = sorted(conversations, key=lambda conversation: conversation.id)  # as they are locked
     while missing:
-        present = [one.id for one in missing]
-        if tx.run_many(SQL["add_conversation"], [vars(one) for one in missing]) < len(missing):
+        present = [conversation.id for conversation in missing]
+        if tx.run_many(SQL["add_conversation"], [vars(conversation) for conversation in missing]) < len(missing):
             present = list(lock_several(tx, present))  # others were there, and may have been erased before this
         watermarks = [{"conversation_id": id, "deriver": deriver} for id in present for deriver in derivers]
         tx.run_many(SQL["add_derivation"], watermarks)
-        missing = [one for one in missing if one.id not in present]
+        missing = [conversation for conversation in missing if conversation.id not in present]
 
 
 def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
@@ -119,8 +119,8 @@ def settings_of(tx: Transaction, conversation: UUID, *, as_of: datetime | None =
         before: Json | None = tx.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
         if before is not None:
             return before
-    found = tx.get(read_conversation(conversation))
-    return found.settings if found else {}
+    row = tx.get(read_conversation(conversation))
+    return row.settings if row else {}
 
 
 def fact_settings(tx: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
@@ -167,8 +167,8 @@ def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
 
 def by_ids(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
     """Return those of these messages that are stored, by id."""
-    found = tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
-    return {message.id: message for message in found}
+    rows = tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
+    return {message.id: message for message in rows}
 
 
 def messages(
@@ -192,8 +192,8 @@ def messages(
 
 def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
-    found = tx.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
-    return {message.seq: message for message in found}
+    rows = tx.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
+    return {message.seq: message for message in rows}
 
 
 def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
@@ -219,18 +219,18 @@ def read_newest(
     return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
 
 
-def in_rising_time(tx: Transaction, found: Sequence[Message]) -> list[Message]:
+def in_rising_time(tx: Transaction, messages: Sequence[Message]) -> list[Message]:
     """Return consecutive messages of a conversation, each dated later than all before it.
 
     Clocks of a history go back at times, and many of its messages may have one time, so their order decides. Other
     times stay as they are.
     """
-    if not found:
+    if not messages:
         return []
-    conversation, first = found[0].conversation_id, found[0].seq
+    conversation, first = messages[0].conversation_id, messages[0].seq
     latest = tx.value(SQL["time_before"], datetime, conversation_id=conversation, before=first)
     rising = []
-    for message in found:
+    for message in messages:
         step = timedelta(microseconds=message.seq)
         latest = max(filter(None, (latest, message.occurred_at - step)))
         is_later = latest + step == message.occurred_at
@@ -238,9 +238,9 @@ def in_rising_time(tx: Transaction, found: Sequence[Message]) -> list[Message]:
     return rising
 
 
-def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
+def read_before(chunks: Sequence[Chunk]) -> Read[list[Message]]:
     """Return the read of what a person or an assistant said just before the message of each chunk."""
-    conversations, seqs = [one.conversation_id for one in found], [(one.seq or 0) - 1 for one in found]
+    conversations, seqs = [chunk.conversation_id for chunk in chunks], [(chunk.seq or 0) - 1 for chunk in chunks]
     return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
 
 
@@ -249,8 +249,8 @@ def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
 
     None for a result without its call.
     """
-    found = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
-    return dict.fromkeys(ids) | dict(found)
+    pairs = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
+    return dict.fromkeys(ids) | dict(pairs)
 
 
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
@@ -281,8 +281,8 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
     while True:
         with database.admin_transaction() as tx:
             page: list[tuple[UUID, str]] = tx.tuples(SQL["users"], after=after, limit=1000)
-        for one in page:
-            yield one
+        for user in page:
+            yield user
         if not page:
             return
         after = page[-1][1]
@@ -343,9 +343,9 @@ def _digest(key: bytes, data: bytes) -> bytes:
 def as_stored(value: Any) -> Any:
     """Return JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
     if isinstance(value, Mapping):
-        return {str(key): as_stored(one) for key, one in value.items()}
+        return {str(key): as_stored(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [as_stored(one) for one in value]
+        return [as_stored(member) for member in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
 
 
@@ -354,7 +354,7 @@ def add_tombstones(tx: Transaction, erasure: UUID, digests: Collection[bytes]) -
     buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
-    rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
+    rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(content)} for bucket, content in buckets.items()]
     tx.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
@@ -376,21 +376,21 @@ def erased_messages(tx: Transaction, messages: Sequence[Message]) -> frozenset[U
 
     The id of one without an external id tells only where it was not made just now, as in an export of memstore's.
     """
-    own = _key_if_needed(tx) if messages else None
-    if own is None:
+    key = _key_if_needed(tx) if messages else None
+    if key is None:
         return frozenset()
-    digests = [(item_tombstone(own, one.id), one.id) for one in messages]
-    digests += [(content_tombstone(own, one), one.id) for one in messages if one.external_id is None]
-    found = _among(tx, [digest for digest, _ in digests])
-    return frozenset(id for digest, id in digests if digest in found)
+    digests = [(item_tombstone(key, message.id), message.id) for message in messages]
+    digests += [(content_tombstone(key, message), message.id) for message in messages if message.external_id is None]
+    erased = _among(tx, [digest for digest, _ in digests])
+    return frozenset(id for digest, id in digests if digest in erased)
 
 
 def erased_items(tx: Transaction, items: Iterable[UUID]) -> set[UUID]:
     """Return those of these messages or facts that were erased, by id."""
-    own = _key_if_needed(tx)
-    if own is None:
+    key = _key_if_needed(tx)
+    if key is None:
         return set()
-    digests = {item_tombstone(own, item): item for item in items}
+    digests = {item_tombstone(key, item): item for item in items}
     return {digests[digest] for digest in _among(tx, digests)}
 
 

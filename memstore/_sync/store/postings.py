@@ -58,7 +58,7 @@ def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: datetime 
     rarest terms are read first; others that would exceed `MOST_READ` postings are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
-    found = {term: [_unpack(())] for term in once}
+    parts = {term: [_unpack(())] for term in once}
     holding = dict.fromkeys(once, 0)
     if not once:
         return Matches({}, {})
@@ -67,12 +67,12 @@ def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: datetime 
         holding |= dict(tx.tuples(SQL["holding"], terms=once))
         once = _select_rarest(holding, MOST_READ)
         for term, chunks in tx.binary(SQL["postings"], terms=once):
-            found[term].append(_unpack(np.frombuffer(chunks, POSTING)))
+            parts[term].append(_unpack(np.frombuffer(chunks, POSTING)))
     late = tx.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
-    for term, some in _by_term(list(holding), late).items():
-        holding[term] += len(some)
-        found[term].append(some)
-    return Matches(holding, {term: _join(found[term]) for term in once})
+    for term, postings in _by_term(list(holding), late).items():
+        holding[term] += len(postings)
+        parts[term].append(postings)
+    return Matches(holding, {term: _join(parts[term]) for term in once})
 
 
 def _select_rarest(holding: dict[int, int], most: int) -> list[int]:
@@ -91,11 +91,11 @@ def _by_term(terms: Sequence[int], rows: Sequence[tuple[int, int, list[int]]]) -
     numbers = np.array([number for number, _, _ in rows], dtype=np.int64)
     lengths = np.array([length for _, length, _ in rows], dtype=np.float64)
     counts = np.array([counts for _, _, counts in rows], dtype=np.float64).reshape(len(rows), len(terms))
-    found = {}
-    for term, own in zip(terms, counts.T, strict=True):
-        having = np.flatnonzero(own)
-        found[term] = Postings(numbers[having], own[having], lengths[having])
-    return found
+    by_term = {}
+    for term, frequencies in zip(terms, counts.T, strict=True):
+        having = np.flatnonzero(frequencies)
+        by_term[term] = Postings(numbers[having], frequencies[having], lengths[having])
+    return by_term
 
 
 def _join(parts: Sequence[Postings]) -> Postings:
@@ -178,8 +178,8 @@ def post(tx: Transaction, run: Sequence[IndexedChunk], after: int) -> None:
 
 def forget(tx: Transaction) -> int:
     """Remove a user's postings, and give how many: recall reads the chunks themselves again."""
-    known = reach(tx)
+    extent = reach(tx)
     rows = tx.run(SQL["forget_postings"])
-    if not tx.run(SQL["posted"], after=known.posted, last=0):
+    if not tx.run(SQL["posted"], after=extent.posted, last=0):
         raise ConcurrentUpdate
     return rows

@@ -44,7 +44,7 @@ def defer(database: Database, places: Sequence[ConversationKey], priority: int) 
 
 def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Return for each of these conversations with jobs whether one waits or runs; if not, they have failed."""
-    return dict(_fetch(database, SQL["statuses"], conversations=[str(one) for one in conversations]))
+    return dict(_fetch(database, SQL["statuses"], conversations=[str(conversation) for conversation in conversations]))
 
 
 def has_other_job(database: Database, job: int, conversation: str) -> bool:

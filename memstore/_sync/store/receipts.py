@@ -32,7 +32,7 @@ def add(tx: Transaction, receipt: Receipt) -> None:
     """Keep a receipt with its conversation, and the events so far, and commit; it has an id."""
     body = as_json(receipt, exclude=NOT_IN_BODY) | {"sections": list(receipt.sections.items())}
     if receipt.compressed:
-        body["compressed"] = [one.as_dict() for one in receipt.compressed]
+        body["compressed"] = [step.as_dict() for step in receipt.compressed]
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
     row |= {"body": Jsonb(body, dumps=to_json), "texts": dict(receipt.texts)}  # in a tenth of json's time
     tx.run_together([(SQL["add_receipt"], [row])], commit=True)
@@ -40,8 +40,8 @@ def add(tx: Transaction, receipt: Receipt) -> None:
 
 def receipt(tx: Transaction, id: UUID) -> Receipt | None:
     """Return one receipt; its decisions say how their items begin, where those are still there."""
-    found = tx.one(SQL["receipt"], _receipt, id=id)
-    return None if found is None else (_add_previews(tx, [found]))[0]
+    row = tx.one(SQL["receipt"], _receipt, id=id)
+    return None if row is None else (_add_previews(tx, [row]))[0]
 
 
 def receipts(tx: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
@@ -56,20 +56,28 @@ def receipt_page(tx: Transaction, conversation: UUID | None, *, before: UUID | N
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
-    own = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
-    return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
+    columns = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
+    return replace(Receipt.from_dict(body | columns), recorded_at=recorded_at)
 
 
 def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
-    every = (one for receipt in receipts for one in receipt.decisions())
+    every = (decision for receipt in receipts for decision in receipt.decisions())
     # A receipt does not name what its viewer does not see.
-    wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
+    wanted = {
+        (decision.id, decision.start)
+        for decision in every
+        if decision.id is not None and decision.reason != Reason.NOT_VISIBLE
+    }
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
     rows = tx.tuples(SQL["says"], ids=ids, starts=starts, most=LONGEST_PREVIEW) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
-        replace(one, included=_preview(one.included, one.texts, says), left_out=_preview(one.left_out, one.texts, says))
-        for one in receipts
+        replace(
+            receipt,
+            included=_preview(receipt.included, receipt.texts, says),
+            left_out=_preview(receipt.left_out, receipt.texts, says),
+        )
+        for receipt in receipts
     ]
 
 
@@ -77,18 +85,18 @@ def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
     shown = []
-    own = Counter[str]()  # texts of the user's own sections, which are named in their order
-    for one in decisions:
-        row = None if one.id is None else says.get((one.id, one.start))
+    counts = Counter[str]()  # texts of the user's own sections, which are named in their order
+    for decision in decisions:
+        row = None if decision.id is None else says.get((decision.id, decision.start))
         text = row[1] if row else ""
-        if one.kind in ("turn", "message") and row:
+        if decision.kind in ("turn", "message") and row:
             text = f"{row[0]}: {text}"
-        elif one.kind in ("block", "turns"):
-            text = texts.get("-".join(map(str, one.seqs or ())), "")
-        elif one.kind == "text" and one.reason is None:  # items left out were not sent
-            text = texts.get(f"<{one.section}> {own[one.section]}", "")
-            own[one.section] += 1
-        shown.append(replace(one, preview=text[:LONGEST_PREVIEW]))
+        elif decision.kind in ("block", "turns"):
+            text = texts.get("-".join(map(str, decision.seqs or ())), "")
+        elif decision.kind == "text" and decision.reason is None:  # items left out were not sent
+            text = texts.get(f"<{decision.section}> {counts[decision.section]}", "")
+            counts[decision.section] += 1
+        shown.append(replace(decision, preview=text[:LONGEST_PREVIEW]))
     return tuple(shown)
 
 

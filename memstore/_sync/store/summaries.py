@@ -61,8 +61,8 @@ def summaries(
 
 def summary(tx: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    found = tx.get(some([id]))
-    return found[0] if found else None
+    rows = tx.get(some([id]))
+    return rows[0] if rows else None
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:

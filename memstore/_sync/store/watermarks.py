@@ -81,8 +81,8 @@ def in_order(tx: Transaction, works: Sequence[W]) -> list[W]:
 
 def lagging_work(tx: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
     """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
-    found = tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
-    return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
+    rows = tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
+    return sorted(rows, key=lambda work: DERIVERS.index(work.deriver))
 
 
 def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
@@ -202,5 +202,5 @@ def find_problems(tx: Transaction) -> dict[str, int]:
         "the user's postings are not those of the chunks": SQL["misposted"],
     }
     values = {"derivers": list(DERIVERS), "hand": HAND}
-    found = {problem: tx.value(statement, int, **values) for problem, statement in read.items()}
-    return {problem: rows for problem, rows in found.items() if rows}
+    counts = {problem: tx.value(statement, int, **values) for problem, statement in read.items()}
+    return {problem: rows for problem, rows in counts.items() if rows}

@@ -8,10 +8,13 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
 
 from memstore.derive.facts import entities
-from memstore.derive.facts.slots import root_of
+from memstore.derive.facts.grounding import shares_word
+from memstore.derive.facts.normalization import is_denied, takes_away_protection
+from memstore.derive.facts.reader_extractor import read_statement
+from memstore.derive.facts.slots import Slot, root_of
 from memstore.derive.llm import NotBlank
 from memstore.derive.reader.notes import ATTRIBUTES
-from memstore.models import FACT_TYPES, MODEL_TYPES
+from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
 KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
@@ -91,6 +94,21 @@ def attribute_of(fact: AnsweredFact) -> str | None:
     name = tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
     is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
     return name if is_own or root_of(name) in KNOWN else None
+
+
+def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
+    """Return the slot of an attribute of one value, if somebody has said it; or of what protects somebody no longer."""
+    attribute, value = attribute_of(fact), tidy(fact.value or "")
+    read = read_statement(fact.text, subject).slot
+    if read is not None and takes_away_protection(read.attribute, read.value):
+        return read
+    single = attribute is not None and (attribute in entities.SINGLE or attribute.startswith("medication/"))
+    if not (attribute and value and single) or fact.valid_to or is_denied(fact.text):
+        return None
+    said = " ".join([fact.text, *(each.quote for each in fact.sources)])
+    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
+        return None
+    return Slot(attribute, value.casefold(), many=False)
 
 
 def tidy(text: str) -> str:

@@ -45,6 +45,10 @@ _ENDING = re.compile(
     r"|sold\b|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)",
     re.IGNORECASE,
 )
+# What somebody has no longer whose words these are.
+_PARTED = re.compile(
+    r"\b(?:sold\b|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)", re.IGNORECASE
+)
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
     r"\w\W+(?:now|nun|jetzt)\b|\b(?:instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen"
@@ -141,7 +145,8 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
+    basis = find_basis(text, subject, spans, shown, trusted)
+    if is_denied(text) and not (is_negative(basis) or _PARTED.search(basis)):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in trusted_spans), subject):
             return Doubt("it denies what nobody has denied")
@@ -248,8 +253,9 @@ def _takes_up(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> 
 LONG_WORD, COGNATE = 6, 0.8  # letters of a word, and its likeness to its translation
 LONGEST_QUESTION = 500  # characters
 _TAKES_UP = re.compile(
-    r"\bi['’]?m (?:\w+ )?in\b|\b(?:count|sign) me (?:in|up)\b|\b(?:to|on) (?:my|the) list\b|\bauf (?:meine|die) liste\b"
-    r"|\b(?:i['’]?ll|i will|i['’]?m (?:\w+ )?(?:gonna|going to)|let['’]?s|we['’]?ll)\b.{0,30}\b(?:it|that|them|this|there)\b"
+    r"\bi['’]?m (?:\w+ )?in\b|\b(?:count|sign) me (?:in|up)\b|\b(?:to|on|auf) (?:my|the|meine|die) list(?:e)?\b"
+    r"|\b(?:i['’]?ll|i will|i['’]?m (?:\w+ )?(?:gonna|going to)|let['’]?s|we['’]?ll)\b"
+    r".{0,30}\b(?:it|that|them|this|there)\b"
     r"|\b(?:mach|probier|versuch|schau|les|nehm)e? ich\b|\b(?:das|den|die|es) (?:mach|probier|schau)e? ich\b",
     re.IGNORECASE,
 )

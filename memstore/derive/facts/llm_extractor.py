@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, tidy
+from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy
 from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
 from memstore.derive.facts.drafts import (
     UNTRUSTED,
@@ -32,7 +32,6 @@ from memstore.derive.facts.entities import (
     MAX_KNOWN_SHOWN,
     NAMED,
     SHOWN,
-    SINGLE,
     THE_USER,
     choose_known,
     find_introduction,
@@ -51,16 +50,12 @@ from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_type
 from memstore.derive.facts.normalization import (
     CONSTRAINT,
     PLANNED,
-    is_denied,
     is_dietary_restriction,
     is_protection,
     names_time,
     protects,
-    takes_away_protection,
 )
 from memstore.derive.facts.quotes import Span, find_source
-from memstore.derive.facts.reader_extractor import read_statement
-from memstore.derive.facts.slots import Slot
 from memstore.derive.language import language_of
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
@@ -246,15 +241,15 @@ class Inquiry:
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
             if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
                 fact = fact.model_copy(update={"type": CONSTRAINT})
-            name = (value or "") if attribute in NAMED else ""
-            replaced = " ".join(
-                hit.fact.text for hit in named if hit and not protects(hit.fact.type, hit.fact.attribute)
+            replaced = [hit.fact.text for hit in named if hit and not protects(hit.fact.type, hit.fact.attribute)]
+            doubt = find_doubt(
+                *(fact.text, subject, spans, talk, background, self.trusted),
+                has_slot=bool(fact.attribute or fact.ends),
+                name=(value or "") if attribute in NAMED else "",
+                replaced=" ".join(replaced),
+                guards=(guards := protects(fact.type, attribute)),
+                is_planned=fact.type in PLANNED,
             )
-            has_slot = bool(fact.attribute or fact.ends)
-            compared = fact.text, subject, spans, talk, background, self.trusted
-            guards = protects(fact.type, attribute)
-            hints = {"name": name, "replaced": replaced, "guards": guards, "is_planned": fact.type in PLANNED}
-            doubt = find_doubt(*compared, has_slot=has_slot, **hints)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
@@ -330,21 +325,6 @@ def _draft(fact: AnsweredFact, subject: str, said: datetime) -> FactDraft:
     ends = ends if ends and not (begins and ends <= begins) else None
     columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
-
-
-def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
-    """Return the slot of an attribute of one value, if somebody has said it; or of what protects somebody no longer."""
-    attribute, value = attribute_of(fact), tidy(fact.value or "")
-    read = read_statement(fact.text, subject).slot
-    if read is not None and takes_away_protection(read.attribute, read.value):
-        return read
-    single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
-    if not (attribute and value and single) or fact.valid_to or is_denied(fact.text):
-        return None
-    said = " ".join([fact.text, *(each.quote for each in fact.sources)])
-    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
-        return None
-    return Slot(attribute, value.casefold(), many=False)
 
 
 class LLMExtractor:

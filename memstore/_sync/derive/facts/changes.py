@@ -80,7 +80,7 @@ def with_outdated(
     tx: Transaction,
     new: ExtractedFact,
     fact: FactColumns,
-    known: Sequence[KnownFact],
+    hits: Sequence[KnownFact],
     last_said: datetime,
     *,
     by_hand: bool = False,
@@ -90,26 +90,26 @@ def with_outdated(
     `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
     what a person has set before, too, and nothing that was said ends it.
     """
-    near = [one for one in known if _may_be_pair(fact, one)]
-    said_at, own = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
+    near = [hit for hit in hits if _may_be_pair(fact, hit)]
+    said_at, possessive = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
     earlier, later = list[KnownFact](), list[KnownFact]()
     if new.may_change and new.said_by_subject:
-        mine = [one for one in near if f"{one.fact.subject}'s ".casefold().startswith(own)]
-        mine = [one for one in mine if by_hand or not _is_set(one)]
-        earlier = [one for one in mine if one.last_said < said_at and _may_end(fact, one.fact)]
+        mine = [hit for hit in near if f"{hit.fact.subject}'s ".casefold().startswith(possessive)]
+        mine = [hit for hit in mine if by_hand or not _is_set(hit)]
+        earlier = [hit for hit in mine if hit.last_said < said_at and _may_end(fact, hit.fact)]
     if fact.importance != ALWAYS and not by_hand:
-        later = [one for one in near if one.last_said > last_said and _may_end(one.fact, fact)]
-    said = facts.said_after(tx, fact.subject, [one.fact.id for one in later], last_said) if later else {}
-    later = [one for one in later if one.fact.id in said]
+        later = [hit for hit in near if hit.last_said > last_said and _may_end(hit.fact, fact)]
+    said = facts.said_after(tx, fact.subject, [hit.fact.id for hit in later], last_said) if later else {}
+    later = [hit for hit in later if hit.fact.id in said]
     words = _with_name(fact)
-    pairs = [Pair(_with_name(one.fact), words) for one in earlier]
-    pairs += [Pair(words, _with_name(one.fact)) for one in later]
-    least = [_least(fact, one) for one in (*earlier, *later)]
+    pairs = [Pair(_with_name(hit.fact), words) for hit in earlier]
+    pairs += [Pair(words, _with_name(hit.fact)) for hit in later]
+    least = [_least(fact, hit) for hit in (*earlier, *later)]
     outdated = _are_outdated(pairs, least) if pairs else []
-    ends = compress([one.fact.id for one in earlier], outdated)
+    ends = compress([hit.fact.id for hit in earlier], outdated)
     successors = (
-        Successor(end_of(fact, one.valid_from or said[one.id], said[one.id]), one.id)
-        for one in compress([one.fact for one in later], outdated[len(earlier) :])
+        Successor(end_of(fact, later_fact.valid_from or said[later_fact.id], said[later_fact.id]), later_fact.id)
+        for later_fact in compress([hit.fact for hit in later], outdated[len(earlier) :])
     )
     return replace(new, ends=tuple(ends), successor=min(successors, default=None))
 
@@ -119,10 +119,10 @@ def _with_name(fact: FactColumns) -> str:
     return _USER.sub(A_NAME, words_of(fact.text))
 
 
-def _may_be_pair(fact: FactColumns, known: KnownFact) -> bool:
+def _may_be_pair(fact: FactColumns, hit: KnownFact) -> bool:
     """Whether two facts are read as a pair: those that both fill slots are decided by these."""
-    other = known.fact
-    if known.cosine is None or other.state not in ("active", "superseded"):
+    other = hit.fact
+    if hit.cosine is None or other.state not in ("active", "superseded"):
         return False
     if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
         return False
@@ -136,12 +136,12 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
     return fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type)
 
 
-def _least(fact: FactColumns, known: KnownFact) -> float:
+def _least(fact: FactColumns, hit: KnownFact) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
-    other = known.fact
+    other = hit.fact
     if _are_of_one_value(fact, other):
         return OF_ONE_VALUE if fact.value != other.value else OUTDATED
-    is_near = known.cosine is not None and known.cosine >= SAME_THING
+    is_near = hit.cosine is not None and hit.cosine >= SAME_THING
     least = OUTDATED if is_near else OUTDATED_AFAR
     return least if _others(fact) == _others(other) else max(least, OUTDATED_NAMED)
 
@@ -155,10 +155,10 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
     """
     if fact.attribute in SINGLE or other.attribute in SINGLE:
         return False
-    others, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact.text))
+    other_subjects, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact.text))
     said = {*words, *map(str.casefold, words)}
-    called = map(str.casefold, _CALLED.findall(words_of(other.text))) if others <= ANIMALS else ()
-    return bool(others) and (others <= said or not said.isdisjoint(called))
+    called = map(str.casefold, _CALLED.findall(words_of(other.text))) if other_subjects <= ANIMALS else ()
+    return bool(other_subjects) and (other_subjects <= said or not said.isdisjoint(called))
 
 
 def _beginning(text: str) -> str:
@@ -192,9 +192,9 @@ def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
     return earlier.type in PLANNED or _UNCHANGED.search(words_of(later.text)) is None
 
 
-def _is_set(one: KnownFact) -> bool:
+def _is_set(hit: KnownFact) -> bool:
     """Whether a person has entered, changed or pinned a fact."""
-    return one.by_hand is not None or one.fact.recipe == HAND or one.fact.importance == ALWAYS
+    return hit.by_hand is not None or hit.fact.recipe == HAND or hit.fact.importance == ALWAYS
 
 
 def _are_outdated(pairs: Sequence[Pair], least: Sequence[float]) -> list[bool]:

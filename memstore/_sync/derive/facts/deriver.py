@@ -55,54 +55,54 @@ def apply_fact(
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     compared = fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
-    known = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
+    hits = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
     if new.alias:  # whatever the user was called: one entity
-        known = [_rename(one, new.alias, fact.subject) for one in known]
+        hits = [_rename(hit, new.alias, fact.subject) for hit in hits]
     if fact.state == QUARANTINED:
-        return _quarantine(tx, new, known)
-    waiting = next((one for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
-    known = [one for one in known if one.fact.state != QUARANTINED]
-    twin = _same_statement(new, known)
-    others = [one for one in known if one is not twin]
+        return _quarantine(tx, new, hits)
+    waiting = next((hit for hit in hits if hit.fact.state == QUARANTINED), None)  # in the same words, if any
+    hits = [hit for hit in hits if hit.fact.state != QUARANTINED]
+    twin = _same_statement(new, hits)
+    other_hits = [hit for hit in hits if hit is not twin]
     if redo is not None:
-        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in redo.recipes}
+        anew = {hit.fact.id for hit in other_hits if hit.by_hand is None and hit.fact.recipe not in redo.recipes}
         anew -= set(new.ends)
-        others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
-        others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
+        other_hits = [replace(hit, cosine=None) if hit.fact.id in anew else hit for hit in other_hits]
+        other_hits = [hit for hit in other_hits if hit.fact.id not in anew or hit.fact.attribute is not None]
     if twin is None:
-        decision = reconcile(new, others)
+        decision = reconcile(new, other_hits)
         if decision.waits:
             fact.state = QUARANTINED
-            return _quarantine(tx, new, [waiting, *known] if waiting else known)
+            return _quarantine(tx, new, [waiting, *hits] if waiting else hits)
         if decision.twin is None:
             if fact.recipe.startswith(READER_RECIPE):
-                new = with_outdated(tx, new, fact, others, fact.occurred_at)
-                decision = reconcile(new, others, find_twin=False)
+                new = with_outdated(tx, new, fact, other_hits, fact.occurred_at)
+                decision = reconcile(new, other_hits, find_twin=False)
             _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
-        others = [one for one in others if one is not twin]
+        other_hits = [hit for hit in other_hits if hit is not twin]
     recorded = redo.taken if redo else {}
     sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
     facts.add_sources(tx, sources)
-    _reinforce(tx, new, twin, others, model)
+    _reinforce(tx, new, twin, other_hits, model)
     return False
 
 
-def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
-    if one.fact.subject != alias:
-        return one
-    return replace(one, fact=one.fact.model_copy(update={"subject": subject}))
+def _rename(hit: KnownFact, alias: str, subject: str) -> KnownFact:
+    if hit.fact.subject != alias:
+        return hit
+    return replace(hit, fact=hit.fact.model_copy(update={"subject": subject}))
 
 
-def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+def _quarantine(tx: Transaction, new: ExtractedFact, hits: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
     Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
     """
-    twin = _same_statement(new, known)
+    twin = _same_statement(new, hits)
     if twin is None:
-        if reconcile(new, known).twin is not None:
+        if reconcile(new, hits).twin is not None:
             return False
         recorded_at = facts.add(tx, new.fact)
         facts.add_sources(tx, [Source(new.fact.id, span, recorded_at) for span in new.spans])
@@ -114,20 +114,20 @@ def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact])
     return False
 
 
-def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
-    exact = next((one for one in known if one.fact.id == new.fact.id), None)
-    return exact or next((one for one in known if one.same_words), None)
+def _same_statement(new: ExtractedFact, hits: Sequence[KnownFact]) -> KnownFact | None:
+    exact = next((hit for hit in hits if hit.fact.id == new.fact.id), None)
+    return exact or next((hit for hit in hits if hit.same_words), None)
 
 
 def _reinforce(
-    tx: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
+    tx: Transaction, new: ExtractedFact, twin: KnownFact, other_hits: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
     refreshed = _refresh(tx, new, twin)
     said_at = max(new.fact.occurred_at, twin.last_said)
     if new.fact.recipe.startswith(READER_RECIPE):
-        new = with_outdated(tx, new, twin.fact, others, said_at)
+        new = with_outdated(tx, new, twin.fact, other_hits, said_at)
         if twin.by_hand is None:
             _renew_end(tx, new, twin)
         else:
@@ -138,7 +138,7 @@ def _reinforce(
         executed = {"supersedes", "outdated"}
     else:
         return
-    decision = reconcile(new, others, said_at)
+    decision = reconcile(new, other_hits, said_at)
     ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
     if decision.kind in executed and not ended_later:
         _execute(tx, new, twin.fact, decision, said_at, model)
@@ -172,19 +172,19 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
     [near] = facts.nearest(tx, [(fact, "", new.vector)], model)
-    known = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
-    others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
-    replaced = [one for one in others if says_no_more(new, one)]
+    hits = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
+    other_hits = [hit for hit in hits if hit.fact.id != fact.id and hit.fact.state == "active"]
+    replaced = [hit for hit in other_hits if says_no_more(new, hit)]
     if fact.valid_to is None or fact.valid_to > said_at:
-        left = [one for one in others if one not in replaced]
+        left = [hit for hit in other_hits if hit not in replaced]
         new = with_outdated(tx, new, fact, left, said_at, by_hand=True)
-    decision = reconcile(new, others, find_twin=False)
+    decision = reconcile(new, other_hits, find_twin=False)
     if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
-        later = tuple(one for one in others if one.fact.id == decision.successor.id)
+        later = tuple(hit for hit in other_hits if hit.fact.id == decision.successor.id)
         decision = Resolution(decision.begins_at, contradicted=later)
     _execute(tx, new, fact, decision, said_at, model)
-    for one in replaced:
-        old = facts.fact(tx, one.fact.id)
+    for hit in replaced:
+        old = facts.fact(tx, hit.fact.id)
         assert old is not None
         facts.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
         facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
@@ -192,8 +192,8 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
 
 def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    known = facts.known(tx, fact, new.compared_attribute, None, None, None)
-    decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
+    hits = facts.known(tx, fact, new.compared_attribute, None, None, None)
+    decision = reconcile(new, [hit for hit in hits if hit.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
         _execute(tx, new, fact, decision, new.fact.occurred_at, None)
 
@@ -211,19 +211,19 @@ def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = facts.settled_by_hand(tx, [one.fact.id for one in ended], fact.id) if ended else set()
-    for one in ended:
-        decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
-        if one.fact.id not in settled and not decided:
+    settled = facts.settled_by_hand(tx, [hit.fact.id for hit in ended], fact.id) if ended else set()
+    for hit in ended:
+        decided = hit.by_hand_at is not None and hit.by_hand_at >= new.learned_at
+        if hit.fact.id not in settled and not decided:
             ends_at = decision.begins_at
-            if one.fact.id in new.ends:
-                ends_at = end_of(one.fact, ends_at, said_at)
-            _supersede(tx, one.fact, fact.id, ends_at, actor)
+            if hit.fact.id in new.ends:
+                ends_at = end_of(hit.fact, ends_at, said_at)
+            _supersede(tx, hit.fact, fact.id, ends_at, actor)
     recorded_at = _activate(tx, new, fact, model)
     if decision.successor is not None:
         _supersede(tx, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
-    for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
-        later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
+    for hit in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
+        later, earlier = (fact, hit.fact) if (said_at, fact.id) > (hit.last_said, hit.fact.id) else (hit.fact, fact)
         facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
@@ -290,12 +290,14 @@ class FactDeriver:
             return replace(batch, known=facts.remembered(tx, embedder, until))
         conversation, recipes = work.conversation_id, self._recipes(tx)
         stored = facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
-        known = {one.fact.id: one for one in stored}
-        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
-            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
-            for ended in one.ends:
-                known.pop(ended, None)
-        return replace(batch, known=list(known.values()))
+        known_facts = {known_fact.fact.id: known_fact for known_fact in stored}
+        for new_fact in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
+            known_facts[new_fact.fact.id] = RememberedFact(
+                new_fact.fact, new_fact.fact.occurred_at, new_fact.speaker, new_fact.vector
+            )
+            for ended in new_fact.ends:
+                known_facts.pop(ended, None)
+        return replace(batch, known=list(known_facts.values()))
 
     def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(tx, work, limit)
@@ -313,8 +315,8 @@ class FactDeriver:
 
     def _guidelines(self, tx: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
         """Return the guidelines of a conversation; by default those of all the user's conversations, each once."""
-        own = messages.fact_settings(tx, conversation)
-        return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
+        rows = messages.fact_settings(tx, conversation)
+        return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in rows]
 
     def _recipes(self, tx: Transaction, conversation: UUID | None = None) -> set[str]:
         """Return the recipes that make a conversation's facts, or all of the user's, now; and that by hand."""
@@ -346,18 +348,18 @@ class FactDeriver:
         a removed one had superseded are restored.
         """
         chunks.lock_user(tx)
-        new = [one for batch in made for one in batch.facts]
-        active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
-        counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
-        again = [Source(one.fact.id, span) for one in counted for span in one.spans]
-        waiting = {one.fact.id for one in counted} - active
+        new = [new_fact for batch in made for new_fact in batch.facts]
+        active = {new_fact.fact.id for new_fact in new if new_fact.fact.state != QUARANTINED}
+        counted = [new_fact for new_fact in new if new_fact.fact.state != QUARANTINED or new_fact.fact.id not in active]
+        again = [Source(new_fact.fact.id, span) for new_fact in counted for span in new_fact.spans]
+        waiting = {new_fact.fact.id for new_fact in counted} - active
         taken = facts.take_back(tx, conversation, but=again, waiting=waiting)
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
         facts.remove_unsaid(tx, sorted(less_said - staying))
         restored = facts.restore_orphaned(tx, actor=recipe)
-        for one in new:
-            restore_spared(tx, one, actor=recipe)
+        for new_fact in new:
+            restore_spared(tx, new_fact, actor=recipe)
         counts = self._write(tx, made, Redo(taken, self._recipes(tx)))
         facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
         restored += facts.restore_orphaned(tx, actor=recipe)
@@ -366,21 +368,23 @@ class FactDeriver:
         return counts
 
     def _write(self, tx: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
-        new = [one for batch in made for one in batch.facts]
+        new = [new_fact for batch in made for new_fact in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
         invalid, refused = sum(batch.invalid for batch in made), sum(batch.refused for batch in made)
         counts = {"invalid_responses": invalid, "refused": refused}
         if new:
             chunks.lock_user(tx)
-            erased = messages.erased_items(tx, [one.fact.id for one in new])
+            erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = embedding_models.lock_active(tx, self.dependencies.embedder)
             for start in range(0, len(new), COMPARED_AT_ONCE):
-                some = new[start : start + COMPARED_AT_ONCE]
-                near = facts.nearest(tx, [(one.fact, one.alias, one.vector) for one in some], model)
-                for one, candidates in zip(some, near, strict=True):
-                    if one.fact.id not in erased:
-                        is_new = apply_fact(tx, one, model, candidates, redo)
-                        kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
+                group = new[start : start + COMPARED_AT_ONCE]
+                near = facts.nearest(
+                    tx, [(new_fact.fact, new_fact.alias, new_fact.vector) for new_fact in group], model
+                )
+                for new_fact, candidates in zip(group, near, strict=True):
+                    if new_fact.fact.id not in erased:
+                        is_new = apply_fact(tx, new_fact, model, candidates, redo)
+                        kind = QUARANTINED if new_fact.fact.state == QUARANTINED else "facts"
                         counts[kind] = counts.get(kind, 0) + is_new
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:

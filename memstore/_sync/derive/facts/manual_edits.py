@@ -138,10 +138,10 @@ def _with_slot(new: NewFact) -> NewFact:
 
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    own = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
-    own |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
-    own |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
-    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **own)
+    row = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+    row |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    row |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
+    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **row)
 
 
 def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
@@ -175,15 +175,15 @@ def add_fact(database: Database, dependencies: Dependencies, user_name: str, new
             chunks.lock_user(tx)
             _check_sources(tx, new.sources)
             model = embedding_models.lock_active(tx, dependencies.embedder)
-            known = facts.fact(tx, fact.id)
-            if known is not None:
-                was_hidden = known.state in (QUARANTINED, "retracted")
+            known_fact = facts.fact(tx, fact.id)
+            if known_fact is not None:
+                was_hidden = known_fact.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                facts.change(tx, known, "edited", actor=HAND, **columns)
+                facts.change(tx, known_fact, "edited", actor=HAND, **columns)
                 if was_hidden:
                     restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
                 facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
-            apply_manual_fact(tx, entered, known, model)
+            apply_manual_fact(tx, entered, known_fact, model)
             return _fact(tx, fact.id)
 
     return run_with_active_embedder(database, dependencies, user_id, add)
@@ -197,9 +197,9 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         messages.make_user(tx, user_name)
         chunks.lock_user(tx)
         _check_sources(tx, new.sources)
-        known = facts.fact(tx, fact.id)
-        if known is not None:
-            return known
+        known_fact = facts.fact(tx, fact.id)
+        if known_fact is not None:
+            return known_fact
         recorded_at = facts.add(tx, fact)
         spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
         facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in spans])

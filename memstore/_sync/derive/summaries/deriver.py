@@ -172,7 +172,9 @@ class SummaryDeriver:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
         results = [self._summarize(batch) for batch in batches]
         result_of = {summary.id: result for result in results for summary in result.summaries}
-        for chunk in embed_summaries([one for result in results for one in result.summaries], self.dependencies):
+        for chunk in embed_summaries(
+            [summary for result in results for summary in result.summaries], self.dependencies
+        ):
             result_of[chunk.chunk.item_id].chunks.append(chunk)
         return results
 
@@ -188,10 +190,12 @@ class SummaryDeriver:
         written: list[Summary] = []
         to_seq, level = batch.to_seq, 1
         try:
-            while segments or any(one.level >= level for one in batch.waiting):
+            while segments or any(summary.level >= level for summary in batch.waiting):
                 for summary in self.producer.summarize(segments, session):
                     written.append(summary)  # one by one: the next may fail
-                segments = parent_segments([one for one in (*batch.waiting, *written) if one.level == level])
+                segments = parent_segments(
+                    [summary for summary in (*batch.waiting, *written) if summary.level == level]
+                )
                 level += 1
         except Exception:  # what was paid for is saved; the rest is tried again, and what fails then is reported
             if not self.producer.uses_llm or not written:
