@@ -37,8 +37,8 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
-from memstore.derive.facts.drafts import LOOKBACK
-from memstore.derive.facts.note_facts import LEAST, Utterance, extract, turn_of
+from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
+from memstore.derive.facts.note_facts import MIN_NOTE_CONFIDENCE, Utterance, extract, turn_of
 from memstore.derive.reader.model import load as load_reader
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
@@ -176,11 +176,11 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
     user = ""
     for one in messages:
         before, user = (before if one.user == user else []), one.user
-        yield one, before[-LOOKBACK:]
+        yield one, before[-LOOKBACK_MESSAGES:]
         before.append(one.said)
 
 
-def extracted(messages: list[Message], least: float = LEAST) -> list[Told]:
+def extracted(messages: list[Message], least: float = MIN_NOTE_CONFIDENCE) -> list[Told]:
     """Return what the reader finds, from the probability `least` on or as it ships."""
     turns = list(in_turn(messages))
     notes = load_reader().read([turn_of(one.said, before) for one, before in turns])

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from measure import words
 
-from memstore.derive.reader.model import CLS, SEP, TO_FRIEND
+from memstore.derive.reader.model import CLS, FRIEND_TOKEN, SEP
 from memstore.derive.reader.notes import (
     ATTRIBUTES,
     DELETE,
     INFLECT,
     KEEP,
-    MAX_BEFORE,
-    MAX_TOKENS,
+    MAX_BEFORE_TOKENS,
+    MAX_WINDOW_TOKENS,
     NAMED_WORD,
     TYPES,
     WORD,
@@ -97,10 +97,10 @@ class Examples:
     def make(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the tokens of a message and their labels."""
         text = message["text"]
-        before = self.tokenizer.encode(message.get("before") or "", add_special_tokens=False).ids[-MAX_BEFORE:]
-        before = [TO_FRIEND, *before] if message.get("to") == "friend" else before
+        before = self.tokenizer.encode(message.get("before") or "", add_special_tokens=False).ids[-MAX_BEFORE_TOKENS:]
+        before = [FRIEND_TOKEN, *before] if message.get("to") == "friend" else before
         read = self.tokenizer.encode(text, add_special_tokens=False)
-        ids, places = read.ids[:MAX_TOKENS], read.offsets[:MAX_TOKENS]
+        ids, places = read.ids[:MAX_WINDOW_TOKENS], read.offsets[:MAX_WINDOW_TOKENS]
         labels = {
             name: np.full(len(ids), UNKNOWN, dtype=np.int64)
             for name in (

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from examples import UNKNOWN, Examples, phrases, read, turns
-from memstore.derive.reader.model import CARD, CLS, GRAPH, SEP, Reader
+from memstore.derive.reader.model import CARD_FILE, CLS, GRAPH_FILE, SEP, Reader
 from memstore.derive.reader.notes import BINARY, Note, probability, sizes
 from memstore.providers.minilm import WEIGHTS_FILE
 
@@ -96,7 +96,7 @@ def train(
     reader = Encoder(labels, WEIGHTS_FILE)
     if begin is None:
         return learn(reader, lambda: examples, loss_of, epochs)
-    missing, _ = reader.load_state_dict(weights_of(begin / GRAPH), strict=False)
+    missing, _ = reader.load_state_dict(weights_of(begin / GRAPH_FILE), strict=False)
     assert missing == ["embeddings.word_embeddings.weight"], missing  # which stay in the embedding model's file
     reader.freeze_shared()
     return learn(reader, lambda: examples, loss_of, epochs, MORE)
@@ -175,24 +175,24 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     messages, checked = read(options.data), read(options.check)
-    before = json.loads((options.begin / CARD).read_text(encoding="utf-8")) if options.begin else {}
+    before = json.loads((options.begin / CARD_FILE).read_text(encoding="utf-8")) if options.begin else {}
     told = before.get("phrases") or phrases(messages, PHRASES)
     maker = Examples(told)
     reader = train([*map(maker.make, messages)], sizes(told), options.epochs, options.seed, options.begin)
     options.out.mkdir(parents=True, exist_ok=True)
-    begun = onnx.load(options.begin / GRAPH, load_external_data=False) if options.begin else None  # before it goes
-    write(reader.state_dict(), options.out / GRAPH)
+    begun = onnx.load(options.begin / GRAPH_FILE, load_external_data=False) if options.begin else None  # before it goes
+    write(reader.state_dict(), options.out / GRAPH_FILE)
     if begun is not None:
-        copy_relations(begun, options.out / GRAPH)
+        copy_relations(begun, options.out / GRAPH_FILE)
     card = before | {"phrases": told, "line": [1.0, 0.0, 0.0]}
-    (options.out / CARD).write_text(json.dumps(card))
+    (options.out / CARD_FILE).write_text(json.dumps(card))
     found = Reader(options.out).read(turns(checked))
     matches = [agree(message, notes) for message, notes in zip(checked, found, strict=True)]
     noted = [note for notes in found for note in notes]
     line = calibrate(noted, [fact is not None for each in matches for fact in each])
-    digest = sha256((options.out / GRAPH).read_bytes()).hexdigest()
+    digest = sha256((options.out / GRAPH_FILE).read_bytes()).hexdigest()
     card |= {"line": line, "sha256": digest, "messages": len(messages)}
-    (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
+    (options.out / CARD_FILE).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     for least in (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9):
         chosen = [[note for note in notes if probability(note.score, note.gate, line) >= least] for notes in found]
         print(f"from {least}:  {score(checked, chosen)}")

@@ -32,7 +32,7 @@ from train import learn
 from examples import read
 from memstore.derive.facts.slots import SINGLE
 from memstore.derive.language import language_of
-from memstore.derive.reader.model import CARD, CHANGED, CLS, GRAPH, MAX_STATEMENT, SEP, Reader
+from memstore.derive.reader.model import CARD_FILE, CHANGED_TOKEN, CLS, GRAPH_FILE, MAX_STATEMENT_TOKENS, SEP, Reader
 from memstore.derive.reader.notes import RELATIONS, Pair
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 
@@ -168,8 +168,8 @@ def example(pair: dict[str, str]) -> dict[str, Any]:
     texts = [pair["old"], pair["new"]]
     if (name := pair.get("name")) and random.random() < UNNAMED:
         texts = [text.replace(name, "The user" if text.startswith(name) else "the user") for text in texts]
-    earlier, later = (tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT] for text in texts)
-    ids = [CLS, CHANGED, *earlier, SEP, *later, SEP]
+    earlier, later = (tokenizer().encode(text, add_special_tokens=False).ids[:MAX_STATEMENT_TOKENS] for text in texts)
+    ids = [CLS, CHANGED_TOKEN, *earlier, SEP, *later, SEP]
     return {"ids": ids, "from": len(earlier) + 3, "relation": RELATIONS.index(pair["label"])}
 
 
@@ -232,12 +232,12 @@ def main() -> None:
     pairs = [*(pair for line in read(options.pairs) * FORMS for pair in pairs_in(line)), *changed]
     pairs += pairs_of_facts(read(options.facts))
     pairs += [pair for line in read(options.pairs) for pair in pairs_of_others(line)]
-    graph = options.out / GRAPH
+    graph = options.out / GRAPH_FILE
     encoder = train(pairs, left_alone, graph, options.epochs, options.seed)
     add_relations(encoder.state_dict(), SHARED, graph)
-    card = json.loads((options.out / CARD).read_text(encoding="utf-8"))
+    card = json.loads((options.out / CARD_FILE).read_text(encoding="utf-8"))
     card |= {"sha256": sha256(graph.read_bytes()).hexdigest(), "pairs": len(pairs) + len(left_alone)}
-    (options.out / CARD).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
+    (options.out / CARD_FILE).write_text(json.dumps(card, ensure_ascii=False, indent=1) + "\n")
     if options.check:
         random.seed(options.seed)
         measure([pair for line in read(options.check) for pair in pairs_in(line)], Reader(options.out))

@@ -202,10 +202,10 @@ def _add_calls(
 
 def _count_calls(pending: PendingMessages) -> int:
     """Return about how many calls a deriver makes: a segment is about one."""
-    from memstore.derive.facts.llm_extractor import MOST_MESSAGES
+    from memstore.derive.facts.llm_extractor import MAX_SEGMENT_MESSAGES
     from memstore.derive.summaries.extractive import GROUP
 
     if pending.deriver == "facts":
-        return max(pending.segments, ceil(pending.messages / MOST_MESSAGES))
+        return max(pending.segments, ceil(pending.messages / MAX_SEGMENT_MESSAGES))
     closed = pending.segments - pending.conversations  # the last segment of a conversation waits for more
     return closed + closed // (GROUP - 1)  # and every four summaries are summarized again

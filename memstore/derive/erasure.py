@@ -21,7 +21,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.facts.drafts import LOOKBACK
+from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.restoring import reapply
 from memstore.errors import DatabaseError, InvalidInput, NotFound
@@ -290,7 +290,9 @@ async def _find_facts_read_with(
     read = {
         fact.id: set(content_words(fact.text))
         for conversation, conversation_runs in runs.items()
-        for fact in await erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK)
+        for fact in await erasure.facts_after(
+            tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES
+        )
     }
     for fact in await erasure.facts_by_models(tx):
         names = set(content_words(" ".join(_NAME.findall(fact.text))))

@@ -61,14 +61,14 @@ async def test_what_is_not_near_ends_only_where_the_reading_is_very_sure(
     store: AsyncMemoryStore, read: list[Pair], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = store.user("alice")
-    monkeypatch.setattr(changes, "SAME_THING", 1.0)
-    monkeypatch.setattr(changes, "OUTDATED_AFAR", 0.99)
+    monkeypatch.setattr(changes, "MIN_SAME_THING_COSINE", 1.0)
+    monkeypatch.setattr(changes, "MIN_AFAR_PROBABILITY", 0.99)
     for day, text in enumerate((NADIA, TOM)):
         await say(alice, text, day)
         await store.derive()
     assert await states(alice) == {NADIA: "active", TOM: "active"}
     assert len(read) == 1
-    monkeypatch.setattr(changes, "OUTDATED_AFAR", 0.9)
+    monkeypatch.setattr(changes, "MIN_AFAR_PROBABILITY", 0.9)
     await say(alice, SHED, 2)
     await store.derive()
     assert set((await states(alice)).values()) == {"superseded", "active"}
@@ -249,7 +249,7 @@ async def test_what_is_about_somebody_by_name_ends_by_words_about_them(
     order: tuple[int, int],
 ) -> None:
     monkeypatch.setattr(changes, "read_relations", lambda asked: [USUAL | {"ends": share} for _ in asked])
-    monkeypatch.setattr(changes, "SAME_THING", 0.0)
+    monkeypatch.setattr(changes, "MIN_SAME_THING_COSINE", 0.0)
     alice = store.user("alice")
     for day in order:
         await say(alice, (earlier, later)[day], day)

@@ -166,8 +166,8 @@ async def test_many_facts_are_stored_in_steps(store: AsyncMemoryStore, monkeypat
     said = [f"I painted fence number {n}." for n in range(100)]
     said[9::10] = [f"My manager is {('Anna', 'Bob', 'Carol')[n % 3]} now." for n in range(10)]
     states = {}
-    for user, most in (("alice", reader_extractor.MOST_FACTS), ("bob", 10_000)):
-        monkeypatch.setattr(reader_extractor, "MOST_FACTS", most)
+    for user, most in (("alice", reader_extractor.MAX_BATCH_FACTS), ("bob", 10_000)):
+        monkeypatch.setattr(reader_extractor, "MAX_BATCH_FACTS", most)
         scope = store.user(user)
         await scope.conversation("c").add_many(
             {"role": "user", "content": text, "occurred_at": START + timedelta(hours=n)} for n, text in enumerate(said)

@@ -13,7 +13,7 @@ from memstore import ids
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts import llm_extractor
-from memstore.derive.facts.llm_extractor import MAX_TOKENS
+from memstore.derive.facts.llm_extractor import MAX_ANSWER_TOKENS
 from memstore.derive.llm import load_prompt, make_chat
 from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.errors import ModelUnavailable
@@ -409,7 +409,9 @@ async def test_of_a_segment_of_several_calls_only_the_call_under_way_is_lost(sto
     alice = store.user("alice")
     await talk(alice.conversation("c"), [f"I like a{n}. {'It is so. ' * 30}" for n in range(4)])
     prompt = ScriptedChatModel().max_prompt_tokens(make_chat(load_prompt("facts").text, []))
-    model = ScriptedChatModel([likes, killed, likes, GONE, likes, likes], context_tokens=prompt + MAX_TOKENS + 600)
+    model = ScriptedChatModel(
+        [likes, killed, likes, GONE, likes, likes], context_tokens=prompt + MAX_ANSWER_TOKENS + 600
+    )
     use(store, facts=model)
     with pytest.raises(Killed):
         await store.derive()

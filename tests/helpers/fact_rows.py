@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from memstore.derive.facts.drafts import ExtractedFact
 from memstore.derive.facts.reconcile import reconcile
-from memstore.derive.facts.slots import READER_RECIPE, Slot
+from memstore.derive.facts.slots import READER_RECIPE_PREFIX, Slot
 from memstore.ids import MEMSTORE
 from memstore.models import FactColumns, KnownFact
 
@@ -48,7 +48,7 @@ def known(
 
 
 def columns(text: str, attribute: str | None, value: str | None, at: datetime, **more: Any) -> FactColumns:
-    usual = {"type": "identity", "subject": "Alice", "state": "active", "recipe": f"{READER_RECIPE}1"}
+    usual = {"type": "identity", "subject": "Alice", "state": "active", "recipe": f"{READER_RECIPE_PREFIX}1"}
     more = usual | {"valid_from": None, "valid_to": None} | more
     return FactColumns.model_construct(text=text, attribute=attribute, value=value, occurred_at=at, **more)
 

@@ -15,10 +15,10 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts
-from memstore.derive.facts.entities import ATTRIBUTES, MAX_KNOWN_CHARACTERS, choose_known, is_own_name
+from memstore.derive.facts.entities import ATTRIBUTES, MAX_KNOWN_CHARS, choose_known, is_own_name
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.llm_extractor import MAX_TOKENS, Findings, Inquiry, ModelFact
-from memstore.derive.facts.quotes import MAX_QUOTE_LENGTH, Span, find_quote
+from memstore.derive.facts.llm_extractor import MAX_ANSWER_TOKENS, Findings, Inquiry, ModelFact
+from memstore.derive.facts.quotes import MAX_QUOTE_CHARS, Span, find_quote
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
@@ -261,7 +261,7 @@ def test_whatever_stands_in_a_text_is_found_there(text: str, data: st.DataObject
     last = data.draw(st.integers(first, len(words) - 1))
     quote = " ".join(text[words[first][0] : words[last][1]].split())
     span = find_quote(text, quote)
-    if len(quote) <= MAX_QUOTE_LENGTH and any(character.isalnum() for character in quote):
+    if len(quote) <= MAX_QUOTE_CHARS and any(character.isalnum() for character in quote):
         assert span is not None
         assert text[slice(*span)].split() == quote.split()
 
@@ -532,7 +532,7 @@ def test_what_is_a_constraint_near_or_shares_a_rare_word_is_shown_among_many() -
     ]
     chosen = choose_known(known, ["Mia sings.", "glad we left Dublin when we did"], [None, None])
     assert 15 < len(chosen) < 30
-    assert sum(len(one.fact.text) for one in chosen) <= MAX_KNOWN_CHARACTERS
+    assert sum(len(one.fact.text) for one in chosen) <= MAX_KNOWN_CHARS
     long = remembered("Alice must not " + "eat " * 500, 3, type="constraint")
     assert known[1] in choose_known([long, *known], ["Mia sings."], [None]), "a long one hides nothing"
     assert all(one in chosen for one in known[:3])
@@ -709,7 +709,7 @@ def cite(talk: list[Message], model: ScriptedChatModel) -> list[Span]:
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:
     """A model whose window has so many bytes beside the prompt and an answer."""
     fixed = ScriptedChatModel().max_prompt_tokens(llm.make_chat(llm.load_prompt("facts").text, []))
-    return ScriptedChatModel(answers, context_tokens=fixed + MAX_TOKENS + room)
+    return ScriptedChatModel(answers, context_tokens=fixed + MAX_ANSWER_TOKENS + room)
 
 
 @pytest.mark.parametrize(

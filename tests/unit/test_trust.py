@@ -2,7 +2,7 @@
 
 import pytest
 
-from memstore.derive.facts.drafts import LEVELS, TrustPolicy
+from memstore.derive.facts.drafts import TRUST_LEVELS, TrustPolicy
 from memstore.ingest.add import ConversationRef, build_row
 from memstore.models import Role
 
@@ -36,7 +36,7 @@ def level(text: str) -> int:
     ],
 )
 def test_what_is_pasted_or_quoted_is_believed_as_little_as_a_tool(around: str) -> None:
-    assert level(around.format(SAID)) == LEVELS[Role.TOOL]
+    assert level(around.format(SAID)) == TRUST_LEVELS[Role.TOOL]
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_what_is_pasted_or_quoted_is_believed_as_little_as_a_tool(around: str) -
     ],
 )
 def test_what_stands_beside_a_paste_is_the_writers_own(around: str) -> None:
-    assert level(around.format(SAID)) == LEVELS[Role.USER]
+    assert level(around.format(SAID)) == TRUST_LEVELS[Role.USER]
 
 
 def test_long_messages_are_read_in_time_that_grows_with_them() -> None:
     for filler in ("> ", "\r", "~" * 3 + "\n", "`" * 3 + "\n", "- ", " ~~ "):
-        assert level(filler * 8_000 + "\nx\n" + SAID) in LEVELS.values()
+        assert level(filler * 8_000 + "\nx\n" + SAID) in TRUST_LEVELS.values()

@@ -25,7 +25,7 @@ from memstore._sync.derive.facts.restoring import reapply
 from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
-from memstore.derive.facts.drafts import LOOKBACK
+from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
@@ -286,7 +286,7 @@ def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mappi
     read = {
         fact.id: set(content_words(fact.text))
         for conversation, conversation_runs in runs.items()
-        for fact in erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK)
+        for fact in erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
     }
     for fact in erasure.facts_by_models(tx):
         names = set(content_words(" ".join(_NAME.findall(fact.text))))

@@ -17,7 +17,8 @@ from memstore.derive.reader.notes import ATTRIBUTES
 from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
 KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
-_SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
+# NUL as well: Postgres cannot keep it.
+_SPACES = re.compile(r"[\s\0]+")
 
 
 class _Quote(BaseModel):
@@ -102,11 +103,12 @@ def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
     read = read_statement(fact.text, subject).slot
     if read is not None and takes_away_protection(read.attribute, read.value):
         return read
-    single = attribute is not None and (attribute in entities.SINGLE or attribute.startswith("medication/"))
+    single = attribute is not None and (attribute in entities.SINGLE_ATTRIBUTES or attribute.startswith("medication/"))
     if not (attribute and value and single) or fact.valid_to or is_denied(fact.text):
         return None
     said = " ".join([fact.text, *(each.quote for each in fact.sources)])
-    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
+    # Planned, happened, or said by nobody.
+    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):
         return None
     return Slot(attribute, value.casefold(), many=False)
 

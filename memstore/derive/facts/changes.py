@@ -17,7 +17,7 @@ from itertools import compress
 from memstore._compat import to_thread
 from memstore.derive.facts.drafts import ExtractedFact, Successor
 from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
-from memstore.derive.facts.normalization import PLAN, PLANNED, is_protection
+from memstore.derive.facts.normalization import PLAN, PLANNED_TYPES, is_protection
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.reconcile import end_of
 from memstore.derive.facts.slots import SINGLE, slot_of_fact
@@ -28,14 +28,16 @@ from memstore.store import facts
 from memstore.store.database import Transaction
 from memstore.text import word_set
 
-SUBJECT = 5  # words with which a statement begins, in which it names whom it is about
+SUBJECT_WORDS = 5
 A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
-EVENT = "event"  # the type of what happened, which nothing ends
-OUTDATED = 0.85  # probability from which a statement makes another outdated
-OUTDATED_AFAR = 0.93  # and where the two are less near than those about one thing
-OUTDATED_NAMED = 0.93  # and where one is about somebody whom the other only names at its beginning
-OF_ONE_VALUE = 0.4  # and where both tell other values of an attribute that has one, such as where somebody lives
-SAME_THING = 0.45  # cosine from which two other statements are about one thing, as the built-in embedder tells it
+EVENT = "event"
+# From these probabilities on a statement makes another outdated: afar, where the two are not about the same thing, as
+# the built-in embedder tells it; named, where one is about somebody whom the other only names at its beginning.
+MIN_PROBABILITY = 0.85
+MIN_AFAR_PROBABILITY = 0.93
+MIN_NAMED_PROBABILITY = 0.93
+MIN_OTHER_VALUE_PROBABILITY = 0.4
+MIN_SAME_THING_COSINE = 0.45
 _OTHERS = word_set(
     "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
     " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
@@ -60,15 +62,16 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _NOT = r"(?:\bnot|\b(?:do|does|did|is|are|was|were|has|have|had|wo|ca|could|would)n['’]?t)"
-_UNCHANGED = re.compile(  # a change that has not happened
+_DENIED_CHANGE = re.compile(
     rf"{_NOT} (?:\w+ ){{0,2}}?(?:moved|moving|sold|selling|sell|quit|quitting|left|leaving|cancel\w*|changed|stopped"
     r"|switched|paid|sent|returned|died|split up|broken up|given up)\b(?!.*\b(?:but|any ?more)\b)"
     r"|\b(?:nicht|nie) (?:\w+ ){0,2}?(?:umgezogen|verkauf(?:t|en)|gekündigt|abgesagt|verschoben|geändert|aufgehört"
     r"|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b(?!.*\b(?:sondern|mehr)\b)",
     re.IGNORECASE,
 )
-_CALLED = re.compile(r"\b(?:called|named|namens|heißt) (\w+)", re.IGNORECASE)  # "a cat called Biscuit"
-_NAMED = re.compile(  # a name with what its bearer does, and neither "The" nor "It"
+_CALLED = re.compile(r"\b(?:called|named|namens|heißt) (\w+)", re.IGNORECASE)
+# A name with what its bearer does, and neither "The" nor "It".
+_NAMED = re.compile(
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
     r"([A-ZÀ-ÖØ-Þ][\w-]{1,40})(?: (?:and|und) [A-ZÀ-ÖØ-Þ]\w+)?"
     r"(?:['’]s| (?:just |now |also |only )?(?:\w+(?:s|ed)|got|sold|bought|left|quit|went|took|had|ist|war|hat|wohnt"
@@ -127,7 +130,7 @@ def _may_be_pair(fact: FactColumns, hit: KnownFact) -> bool:
     if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
         return False
     if _are_of_one_value(fact, other) and fact.attribute != other.attribute:
-        return False  # a home and a job
+        return False
     return _others(fact) == _others(other) or _begins_with_others(fact, other) or _begins_with_others(other, fact)
 
 
@@ -140,10 +143,10 @@ def _least(fact: FactColumns, hit: KnownFact) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
     other = hit.fact
     if _are_of_one_value(fact, other):
-        return OF_ONE_VALUE if fact.value != other.value else OUTDATED
-    is_near = hit.cosine is not None and hit.cosine >= SAME_THING
-    least = OUTDATED if is_near else OUTDATED_AFAR
-    return least if _others(fact) == _others(other) else max(least, OUTDATED_NAMED)
+        return MIN_OTHER_VALUE_PROBABILITY if fact.value != other.value else MIN_PROBABILITY
+    is_near = hit.cosine is not None and hit.cosine >= MIN_SAME_THING_COSINE
+    least = MIN_PROBABILITY if is_near else MIN_AFAR_PROBABILITY
+    return least if _others(fact) == _others(other) else max(least, MIN_NAMED_PROBABILITY)
 
 
 def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
@@ -163,7 +166,7 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
 
 def _beginning(text: str) -> str:
     """Return the words with which a fact begins, in which it names whom it is about."""
-    return " ".join(words_of(text).split()[:SUBJECT])
+    return " ".join(words_of(text).split()[:SUBJECT_WORDS])
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
@@ -171,7 +174,8 @@ def _others(fact: FactColumns) -> frozenset[str]:
     return _others_in(fact.text, owner_of(fact.subject))
 
 
-@lru_cache(maxsize=256)  # each fact is compared with many
+# Each fact is compared with many.
+@lru_cache(maxsize=256)
 def _others_in(text: str, owner: str) -> frozenset[str]:
     named = _NAMED.match(words_of(text))
     other = [named[1]] if named and named[1].casefold() != owner else []
@@ -189,7 +193,7 @@ def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
         return False
     if _others(earlier) and _LIMIT.search(words_of(earlier.text)):
         return False
-    return earlier.type in PLANNED or _UNCHANGED.search(words_of(later.text)) is None
+    return earlier.type in PLANNED_TYPES or _DENIED_CHANGE.search(words_of(later.text)) is None
 
 
 def _is_set(hit: KnownFact) -> bool:

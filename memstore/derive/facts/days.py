@@ -23,8 +23,9 @@ _WEEKDAYS = (
 )
 WEEKDAYS = {name: n for n, names in enumerate(_WEEKDAYS) for name in names.split()}
 MONTHS = months(("en", "de")) | short_months(("en", "de"))
-FARTHEST = timedelta(days=300)  # a day without a year that is farther ahead was more likely meant of the past
-FARTHEST_YEAR = timedelta(days=3660)
+# A day without a year that is farther ahead was more likely meant of the past.
+MAX_AHEAD = timedelta(days=300)
+MAX_AHEAD_WITH_YEAR = timedelta(days=3660)
 _MONTH, _WEEKDAY = ("|".join(sorted(names, key=lambda name: -len(name))) for names in (MONTHS, WEEKDAYS))
 _DAY = re.compile(
     r"\b(?P<iso>\d{4}-\d\d-\d\d)\b"
@@ -69,12 +70,12 @@ def _day(match: re.Match[str], said: date) -> date | None:
     month = match["month"] or match["month_first"]
     try:
         if match["iso"]:
-            day, farthest = date.fromisoformat(match["iso"]), FARTHEST_YEAR
+            day, farthest = date.fromisoformat(match["iso"]), MAX_AHEAD_WITH_YEAR
         else:
             number = int(match["day"] or match["day_last"] or match["day_of"])
             of_month = MONTHS[month.casefold()] if month else int(match["month_of"])
             in_year = int(year) % 100 + 2000 if year else said.year + ((of_month, number) < (said.month, said.day))
-            day, farthest = date(in_year, of_month, number), FARTHEST_YEAR if year else FARTHEST
+            day, farthest = date(in_year, of_month, number), MAX_AHEAD_WITH_YEAR if year else MAX_AHEAD
     except ValueError:
         return None
     return day if said <= day <= said + farthest else None

@@ -57,7 +57,7 @@ _OF_SPEAKER = re.compile(
 _STOPPED = re.compile(r"(?:stop|quit|drop|ditch)(?:s|ped|ping|ped|ting|ed|ing)?|arrêté|dejé|dejado", re.IGNORECASE)
 _DONE = re.compile(r"\b(?:through|done|finished) with\b", re.IGNORECASE)
 _OVER = re.compile(r"gone|outgr[eo]wn?|cured|healed|guérie?|curad[oa]", re.IGNORECASE)
-_ENDED_LAST = re.compile(r"\b(?:abgesetzt|aufgehört|verschwunden|geheilt|überwunden)\W*$", re.IGNORECASE)  # in German
+_ENDED_LAST_IN_GERMAN = re.compile(r"\b(?:abgesetzt|aufgehört|verschwunden|geheilt|überwunden)\W*$", re.IGNORECASE)
 _WELL = re.compile(r"\b(?:fine|normal)\b", re.IGNORECASE)
 _IT = re.compile(r"\b(?:it|es|that|das)\b", re.IGNORECASE)
 _AGAIN = re.compile(r"\b(?:again|wieder|de nouveau|otra vez|de nuevo)\b", re.IGNORECASE)
@@ -72,7 +72,7 @@ _NAMED = re.compile(
     r"|eats|takes|likes|loves|hates|ist|war|hat|hatte|wird|isst|nimmt|mag|wohnt|arbeitet|est|a|mange|prend|es|está|come|toma)\b"
 )
 _AFTER_THING = word_set("since after because when now says according anymore seit nach laut sagt depuis desde")
-_OF_ANYTHING = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")  # the thing says it alone
+_ROOTS_WITHOUT_TOPIC = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")
 _MEDICINES = content_words("medication medicine tablet pill tablette pille medikament")
 
 
@@ -172,7 +172,7 @@ def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> boo
     subject = {plain(word) for word in content_words(fact.subject)}
     words = {plain(word) for word in content_words(fact.text)} - {NOT} - subject
     is_ban = any(is_denied(clause) and _has(clause, things) for clause in CLAUSE.split(fact.text))
-    topics = words - things if root not in _OF_ANYTHING else set()
+    topics = words - things if root not in _ROOTS_WITHOUT_TOPIC else set()
     least = 1 if key or fact.value else min(2, len(things))
     denial = _Denial(things, topics, {*words, *content_words(root)}, least)
     for sentence in said:
@@ -223,9 +223,10 @@ class _Denial(NamedTuple):
     def stands_in(self, clause: str) -> bool:
         """Whether a clause denies it."""
         kinds = list(self._kinds(clause))
-        if "not" in kinds and "over" in kinds:  # "my allergy hasn't gone"
+        # "my allergy hasn't gone"
+        if "not" in kinds and "over" in kinds:
             return False
-        if _ENDED_LAST.search(clause) and "not" not in kinds and kinds.count("thing") >= self.least:
+        if _ENDED_LAST_IN_GERMAN.search(clause) and "not" not in kinds and kinds.count("thing") >= self.least:
             return not self.topics or "topic" in kinds
         least = self.least if "other" in kinds else 1
         start = 0
@@ -234,7 +235,8 @@ class _Denial(NamedTuple):
             start = place + 1
             if run.count("thing") < least or (self.topics and "topic" not in run):
                 continue
-            if not is_last and run[-1] in ("thing", "topic"):  # "no diabetes kit"
+            # "no diabetes kit"
+            if not is_last and run[-1] in ("thing", "topic"):
                 continue
             before = run[: run.index("thing")]
             denials = [at for at, kind in enumerate(run) if kind == "not"]

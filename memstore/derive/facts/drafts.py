@@ -33,10 +33,10 @@ from memstore.providers import Vectors
 from memstore.settings import Settings
 
 STATEMENT = "statement"
-DRAFTED = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")  # columns of a draft
-LOOKBACK = 3  # messages that may be needed to understand one
-UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
-LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
+DRAFT_COLUMNS = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")
+LOOKBACK_MESSAGES = 3
+UNNAMED_SPEAKERS = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}
+TRUST_LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
 BY_HAND, UNTRUSTED = 3, 0
 # A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
 _FENCED = re.compile(
@@ -75,7 +75,7 @@ class TrustPolicy:
         """Return how far the characters from `start` to `stop` of a message are trusted: 0, 1 or 2."""
         if message.meta.get(TRUST, TRUSTED) != TRUSTED or is_pasted(message, start, stop):
             return UNTRUSTED
-        return LEVELS[Role(message.role)]
+        return TRUST_LEVELS[Role(message.role)]
 
     def is_trusted(self, message: Message, level: int) -> bool:
         """Whether facts at this level are active at once."""
@@ -149,22 +149,24 @@ class ExtractedFact:
 
     Its state is "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say
     of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
-    knowing that. An extracted fact has one span; one that a person enters has several, or none.
+    knowing that. An extracted fact has one span; one that a person enters has several, or none. `ends` are known
+    facts that no longer hold; `successor` is the first that was said later and makes it outdated. Facts of its subject
+    may be known under the `alias`. `said` are the subject's sentences that a model quotes.
     """
 
     fact: FactColumns
     slot: Slot | None
     said_by_subject: bool
     learned_at: datetime
-    speaker: str = ""  # as facts name them
+    speaker: str = ""
     conversation_id: UUID | None = None
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
-    may_change: bool = False  # whether the reader compares it with the known ones
-    ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model or the reader
-    successor: Successor | None = None  # the first that was said later and makes it outdated, by the reader
-    alias: str = ""  # another name of the subject, under which facts may be known
-    said: tuple[str, ...] = ()  # the subject's sentences that a model quotes
+    may_change: bool = False
+    ends: tuple[UUID, ...] = ()
+    successor: Successor | None = None
+    alias: str = ""
+    said: tuple[str, ...] = ()
 
     @property
     def compared_attribute(self) -> str | None:
@@ -201,7 +203,7 @@ def to_fact(
 ) -> ExtractedFact:
     """Return a fact that a message says as it can be stored."""
     slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
-    columns = {name: getattr(draft, name) for name in DRAFTED}
+    columns = {name: getattr(draft, name) for name in DRAFT_COLUMNS}
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.subject, draft.text),
@@ -212,7 +214,7 @@ def to_fact(
         occurred_at=message.occurred_at,
         **columns,
     )
-    speaker = message.name or UNNAMED[Role(message.role)]
+    speaker = message.name or UNNAMED_SPEAKERS[Role(message.role)]
     subject, owner = fact.subject.casefold(), speaker.casefold()
     return ExtractedFact(
         fact,

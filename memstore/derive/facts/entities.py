@@ -16,8 +16,8 @@ from uuid import UUID
 import numpy as np
 
 from memstore import ids
-from memstore.derive.facts.drafts import UNNAMED
-from memstore.derive.facts.normalization import STEM, plain
+from memstore.derive.facts.drafts import UNNAMED_SPEAKERS
+from memstore.derive.facts.normalization import STEM_LETTERS, plain
 from memstore.models import FactColumns, Message, RememberedFact, Role
 from memstore.months import months
 from memstore.providers import Vectors
@@ -36,8 +36,8 @@ KIN = ANIMALS | word_set(
 )
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
-SHORTEST_NAME = 3  # letters of a name that must have been said
-NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
+MIN_NAME_LETTERS = 3
+NAMELESS_WORDS = KIN | PARTNERS | {"the", "user", "assistant"}
 
 
 class RelatedSubjects(NamedTuple):
@@ -96,7 +96,7 @@ def _name(fact: FactColumns) -> str | None:
 
 # -- the user
 
-THE_USER = UNNAMED[Role.USER]
+THE_USER = UNNAMED_SPEAKERS[Role.USER]
 _INTRODUCTION = (
     r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
     r"|mi nombre es) ({})\b(?!['’]s\b| (?:qui|que)\b)"
@@ -151,7 +151,7 @@ def is_somebodys(subject: str) -> bool:
 
 def may_mean(known_subject: str, subject: str, text: str) -> bool:
     """Whether a statement about a subject may be about a known one: of one owner, or named in it."""
-    names = set(re.findall(r"[^\W\d_]{3,}", known_subject.rpartition("'s ")[2].casefold())) - NO_NAMES
+    names = set(re.findall(r"[^\W\d_]{3,}", known_subject.rpartition("'s ")[2].casefold())) - NAMELESS_WORDS
     return owner_of(known_subject) == owner_of(subject) or any(
         re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
     )
@@ -161,7 +161,7 @@ def may_tell_of(subject: str, text: str) -> bool:
     """Whether a text may tell of a subject: of a relative by their name, or by what they are where they have none."""
     _, of_relative, who = subject.rpartition("'s ")
     words = set(_LETTERS.findall(who.casefold()))
-    return not of_relative or not (words - NO_NAMES or words).isdisjoint(_LETTERS.findall(text.casefold()))
+    return not of_relative or not (words - NAMELESS_WORDS or words).isdisjoint(_LETTERS.findall(text.casefold()))
 
 
 def is_thing(subject: str) -> bool:
@@ -182,7 +182,7 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
 # Names that nobody has said
 
 _LETTERS = re.compile(r"[^\W\d_]+")
-_BEFORE_NAMES = KIN | PARTNERS | {"dr", "prof", "herr", "herrn", "heißt", "namens"}  # in German
+_GERMAN_BEFORE_NAMES = KIN | PARTNERS | {"dr", "prof", "herr", "herrn", "heißt", "namens"}
 
 
 def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | None:
@@ -191,13 +191,13 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     German (`spoken` is "de") capitalises each noun: of its sentences only words after a title or a kinship count.
     """
     words = _LETTERS.findall(text)
-    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_NAMES]
-    stems = {word[:STEM] for word in _LETTERS.findall(plain(said.casefold()))}
+    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _GERMAN_BEFORE_NAMES]
+    stems = {word[:STEM_LETTERS] for word in _LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
-        is_usual = len(word) < SHORTEST_NAME or word.casefold() in NO_NAMES or _CALENDAR.fullmatch(word)
+        is_usual = len(word) < MIN_NAME_LETTERS or word.casefold() in NAMELESS_WORDS or _CALENDAR.fullmatch(word)
         is_translated = any(names.fullmatch(word) and names.search(said) for names in (_TONGUES, _FEASTS))
-        if not (is_usual or is_translated or plain(word.casefold())[:STEM] in stems):
+        if not (is_usual or is_translated or plain(word.casefold())[:STEM_LETTERS] in stems):
             return word
     return None
 
@@ -220,13 +220,13 @@ _TONGUES = re.compile(
 )
 # What is known of them
 
-MAX_KNOWN_SHOWN, MAX_KNOWN_CHARACTERS = 40, 2_000  # known facts that a model is shown, and of what is shown of them
-SHOWN = 300  # characters of a known fact, and of a message before
-RARE, RARE_SHARE = 2, 0.03  # known facts, and of all, that have a rare word
-SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
+MAX_KNOWN_FACTS, MAX_KNOWN_CHARS = 40, 2_000
+MAX_SHOWN_CHARS = 300
+MAX_RARE_FACTS, MAX_RARE_SHARE = 2, 0.03
+SINGLE_ATTRIBUTES = frozenset(["residence", "employer", "job", "partner", "age"])
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
-NAMED = ("residence", "employer")  # attributes whose value is a name
-_CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
+NAME_ATTRIBUTES = ("residence", "employer")
+_CHANGING = SINGLE_ATTRIBUTES | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
 # All that the prompt names.
 ATTRIBUTES = _CHANGING | {"medication", "appointment", "pet", "event", "likes", "dislikes"}
 
@@ -245,7 +245,7 @@ def choose_known(
         terms(known_fact.fact.text).keys() - terms(known_fact.fact.subject).keys() for known_fact in known_facts
     ]
     frequencies = Counter(term for fact_terms in own_terms for term in fact_terms)
-    rare = {term for term in said_terms if frequencies[term] <= max(RARE, RARE_SHARE * len(known_facts))}
+    rare = {term for term in said_terms if frequencies[term] <= max(MAX_RARE_FACTS, MAX_RARE_SHARE * len(known_facts))}
     named = {
         known_fact.fact.id for known_fact, fact_terms in zip(known_facts, own_terms, strict=True) if fact_terms & rare
     }
@@ -267,10 +267,10 @@ def choose_known(
             - 0.2 * (known_fact.fact.type == "event")  # what has happened is rarely ended
         )
 
-    chosen, room = list[RememberedFact](), MAX_KNOWN_CHARACTERS
+    chosen, room = list[RememberedFact](), MAX_KNOWN_CHARS
     for known_fact in sorted(known_facts, key=lambda known_fact: (-weigh(known_fact), known_fact.fact.id)):
-        size = min(len(known_fact.fact.text), SHOWN)
-        if size <= room and len(chosen) < MAX_KNOWN_SHOWN:
+        size = min(len(known_fact.fact.text), MAX_SHOWN_CHARS)
+        if size <= room and len(chosen) < MAX_KNOWN_FACTS:
             chosen.append(known_fact)
             room -= size
     return chosen

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
-from memstore.derive.facts.normalization import NOT, STEM, content_words, is_denied, plain, protects
+from memstore.derive.facts.normalization import NOT, STEM_LETTERS, content_words, is_denied, plain, protects
 from memstore.derive.facts.quotes import MARKS, Span, tokens
 from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.llm import Passage
@@ -172,12 +172,14 @@ def numbers(text: str) -> set[str]:
     digits = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
     digits.update(*map(_readings, _NUMBER.finditer(text)))
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
-    for value, following in pairwise(values):  # twenty-five, two hundred
+    # "twenty-five", "two hundred"
+    for value, following in pairwise(values):
         if 0 < following < 10 and value in range(20, 101, 10):
             digits.add(str(value + following))
         elif following == 100 and 0 < value < 10:
             digits.add(str(value * 100))
-    for unit, tens in _COMPOUND.findall(text.casefold()):  # fünfundzwanzig, zweihundert
+    # "fünfundzwanzig", "zweihundert"
+    for unit, tens in _COMPOUND.findall(text.casefold()):
         value = int(_NUMBER_WORDS[unit])
         digits.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
     return digits | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
@@ -237,7 +239,7 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
-    asked = _QUESTION.search(shown[place - 1].text[-LONGEST_QUESTION:])
+    asked = _LAST_QUESTION.search(shown[place - 1].text[-MAX_QUESTION_CHARS:])
     text = " ".join(word for word in text.split() if not numbers(word))
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
@@ -249,8 +251,8 @@ def _takes_up(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> 
     return bool(is_agreed) and shares_word(text, shown[place - 1].text, subject)
 
 
-LONG_WORD, COGNATE = 6, 0.8  # letters of a word, and its likeness to its translation
-LONGEST_QUESTION = 500  # characters
+MIN_COGNATE_LETTERS, MIN_COGNATE_LIKENESS = 6, 0.8
+MAX_QUESTION_CHARS = 500
 _TAKES_UP = re.compile(
     r"\bi['’]?m (?:\w+ )?in\b|\b(?:count|sign) me (?:in|up)\b|\b(?:to|on|auf) (?:my|the|meine|die) list(?:e)?\b"
     r"|\b(?:i['’]?ll|i will|i['’]?m (?:\w+ )?(?:gonna|going to)|let['’]?s|we['’]?ll)\b"
@@ -258,8 +260,9 @@ _TAKES_UP = re.compile(
     r"|\b(?:mach|probier|versuch|schau|les|nehm)e? ich\b|\b(?:das|den|die|es) (?:mach|probier|schau)e? ich\b",
     re.IGNORECASE,
 )
-_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")  # the last words of a message
-_YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres"
+_LAST_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")
+# Not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres".
+_YES = re.compile(
     r"\W*(?:yes|yeah|yep|yup|exactly|(?:that['’]?s |that is )?(?:right|true|correct)|ja|jep|genau|richtig"
     r"|(?:das )?(?:stimmt|ist richtig)|oui|ouais|si(?!['’]? \w)|exactement|c['’]est (?:ça|vrai|exact|juste)|sí|exacto"
     r"|correcto|así es|claro)\b(?! now)(?![^.!?,;:\n]*\?)",
@@ -295,8 +298,8 @@ def _are_cognates(word: str, other: str) -> bool:
     """Whether two words, the first without accents, begin alike or are nearly the same."""
     if is_akin(word, other):
         return True
-    is_near = min(len(word), len(other)) >= LONG_WORD and abs(len(word) - len(other)) <= 2
-    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= COGNATE
+    is_near = min(len(word), len(other)) >= MIN_COGNATE_LETTERS and abs(len(word) - len(other)) <= 2
+    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= MIN_COGNATE_LIKENESS
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
@@ -321,10 +324,11 @@ def may_end(
     old, now = fact.attribute or "", attribute or ""
     root, _, key = old.partition("/")
     is_ended, guards = is_negative(text), protects(fact.type, fact.attribute)
-    texts = [basis, text if root == "dose" else ""] if guards else [text, more]  # another dose of the same ends one
+    # Another dose of the same ends one.
+    texts = [basis, text if root == "dose" else ""] if guards else [text, more]
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
-    is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
+    is_same = old not in _VAGUE_ATTRIBUTES and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (fact.subject != subject or fact.type in ("goal", "plan"))
@@ -354,7 +358,7 @@ def says_change(spans: Sequence[Span]) -> bool:
 
 
 _UNTOLD = ("", "other")
-_VAGUE = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")  # attributes of all sorts of things
+_VAGUE_ATTRIBUTES = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")
 _IDLE_WORDS = {
     NOT,
     *content_words(
@@ -367,7 +371,9 @@ _IDLE_WORDS = {
 def is_akin(word: str, other: str) -> bool:
     """Whether two words, the first without accents, begin alike."""
     other = plain(other)
-    return word == other or (len(word) >= STEM and len(other) >= STEM and word[:STEM] == other[:STEM])
+    return word == other or (
+        len(word) >= STEM_LETTERS and len(other) >= STEM_LETTERS and word[:STEM_LETTERS] == other[:STEM_LETTERS]
+    )
 
 
 def _denies(quote: str, text: str, subject: str) -> bool:
@@ -402,7 +408,8 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
             for word in re.findall(r"\w+", text)
             for name in named
         )
-    of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)  # "He died", of their cat
+    # "He died", of their cat.
+    of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)
     return not (speaks_of_self or of_theirs) and any(word in THIRD_KEYS for word in words[:2])
 
 

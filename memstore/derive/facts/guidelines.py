@@ -22,7 +22,8 @@ from memstore.models import MODEL_TYPES
 
 A = TypeVar("A", bound=BaseModel)
 
-Level = tuple[str | None, Mapping[str, Any] | None]  # fact_instructions and fact_types, as they are kept
+# `fact_instructions` and `fact_types`, as they are kept.
+Level = tuple[str | None, Mapping[str, Any] | None]
 
 # After the prompt, which is the same for all stores, so that servers cache it.
 SECTION = """\

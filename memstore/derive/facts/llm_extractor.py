@@ -29,9 +29,9 @@ from memstore.derive.facts.drafts import (
     to_fact,
 )
 from memstore.derive.facts.entities import (
-    MAX_KNOWN_SHOWN,
-    NAMED,
-    SHOWN,
+    MAX_KNOWN_FACTS,
+    MAX_SHOWN_CHARS,
+    NAME_ATTRIBUTES,
     THE_USER,
     choose_known,
     find_introduction,
@@ -49,7 +49,7 @@ from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated,
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
     CONSTRAINT,
-    PLANNED,
+    PLANNED_TYPES,
     is_dietary_restriction,
     is_protection,
     names_time,
@@ -63,15 +63,17 @@ from memstore.models import QUARANTINED, FactColumns, Message, RememberedFact, R
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
-MOST_MESSAGES = 64  # of a segment
-CONTEXT_MESSAGES, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
+MAX_SEGMENT_MESSAGES = 64
+MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
 RECIPE_VERSION = 4
-MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
-MAX_PARTS = 6  # answers about one segment, where each was cut
-MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
+# The fifteen facts that the prompt allows, of 60 to 90 tokens each.
+MAX_ANSWER_TOKENS = 1400
+MAX_ANSWER_PARTS = 6
+# As many facts as the prompt says: the user is locked while they are applied.
+MAX_ANSWER_FACTS, MAX_FACT_SOURCES = 15, 8
 # In characters, for an index of 2,700 bytes.
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
-CONFIDENCE = 0.9  # of a fact by a model
+MODEL_CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,16 @@ class ModelFact:
 
 @dataclass(slots=True)
 class Findings:
-    """A model's findings in a segment: facts, known facts that are said again, and those that are not believed."""
+    """A model's findings in a segment: facts, known facts that are said again, and why others are not believed.
+
+    `user` is the name by which a user without one is introduced. If the segment goes on, it was `read_to` this message.
+    """
 
     facts: list[ModelFact] = field(default_factory=list)
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
-    refusals: list[tuple[str, BaseModel]] = field(default_factory=list)  # why, and what
-    user: str = ""  # the name by which a user without one is introduced
-    read_to: int | None = None  # the last message that was asked about, if the segment goes on
+    refusals: list[tuple[str, BaseModel]] = field(default_factory=list)
+    user: str = ""
+    read_to: int | None = None
 
 
 def recipe(model: ChatModel) -> str:
@@ -141,9 +146,9 @@ class Inquiry:
         system = llm.load_prompt("facts").text + self.guidelines.prompt
         inquiry = self._fit(system, session.model)
         make = partial(llm.make_chat, system, background=inquiry._background())
-        groups = split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS)
+        groups = split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_ANSWER_TOKENS)
         for shown in groups:
-            if shown is not groups[0] and shown[0].start == 0:  # it begins with a whole message
+            if shown is not groups[0] and shown[0].start == 0:
                 findings.read_to = next(each.seq for each in self.segment if each.id == shown[0].item_id) - 1
                 break
             inquiry._ask(shown, make, session, request, findings)
@@ -154,7 +159,7 @@ class Inquiry:
         cut = self
         while cut.known or cut.before:
             chat = llm.make_chat(system, [], background=cut._background())
-            if model.max_prompt_tokens(chat) + MAX_TOKENS <= (model.context_tokens + MAX_TOKENS) // 2:
+            if model.max_prompt_tokens(chat) + MAX_ANSWER_TOKENS <= (model.context_tokens + MAX_ANSWER_TOKENS) // 2:
                 break
             cut = replace(cut, known=cut.known[: len(cut.known) // 2], before=cut.before[len(cut.before) // 2 + 1 :])
         return replace(cut, known=sorted(cut.known, key=lambda hit: (hit.fact.occurred_at, hit.fact.id)))
@@ -164,13 +169,13 @@ class Inquiry:
         for number, hit in enumerate(self.known, 1):
             fact = hit.fact
             days = [fact.valid_from or fact.occurred_at, *([fact.valid_to] if fact.valid_to else [])]
-            told = [fact.attribute or "other", fact.text[:SHOWN], *(day.date().isoformat() for day in days)]
+            told = [fact.attribute or "other", fact.text[:MAX_SHOWN_CHARS], *(day.date().isoformat() for day in days)]
             lines.append(json_line([f"k{number}", *told]))
         if lines:
             lines.insert(0, "What is known:")
         if passages := make_passages(self.before, self.trusted):
             lines.append(f"Before, on {llm.write_day(passages[-1].said)}:")
-            lines += [json_line({"from": each.speaker, "text": each.text[-SHOWN:]}) for each in passages]
+            lines += [json_line({"from": each.speaker, "text": each.text[-MAX_SHOWN_CHARS:]}) for each in passages]
         return lines
 
     def _ask(
@@ -185,8 +190,8 @@ class Inquiry:
             return
         chat, written, schema = make(shown), 0, add_types(AnsweredFacts, AnsweredFact, tuple(self.guidelines.types))
         try:
-            for _ in range(MAX_PARTS):
-                completion = session.complete(chat, schema, MAX_TOKENS)
+            for _ in range(MAX_ANSWER_PARTS):
+                completion = session.complete(chat, schema, MAX_ANSWER_TOKENS)
                 answer = completion.answer
                 self._read(answer, shown, findings)
                 written += len(answer.facts)
@@ -195,7 +200,7 @@ class Inquiry:
                 if not answer.facts:
                     raise ModelAnswerInvalid("An answer was cut within its first fact.", "", calls=0)
                 chat = _ask_rest(chat, answer)
-            error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_PARTS} answers.", "", calls=0)
+            error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_ANSWER_PARTS} answers.", "", calls=0)
         except (ModelAnswerInvalid, PromptTooLong) as wrong:
             error = wrong
         if not written and len(shown) > 1:
@@ -218,20 +223,20 @@ class Inquiry:
         background = "\n".join([user, *(hit.fact.text for hit in self.known), *(each.text for each in before)])
         speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
-        for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
+        for repeat in answer.repeats[:MAX_KNOWN_FACTS]:
             hit = None if repeat.k in ended else hits.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
             if hit and span and is_repeated(hit.fact.text, name_user(hit.fact.subject, user), span, talk, self.trusted):
                 findings.repeats.append((hit, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
-        more = (*answer.facts[MOST_FACTS:], *answer.repeats[MAX_KNOWN_SHOWN:])
-        findings.refusals += [(f"an answer has no more than {MOST_FACTS} facts", each) for each in more]
-        for fact in answer.facts[:MOST_FACTS]:
+        more = (*answer.facts[MAX_ANSWER_FACTS:], *answer.repeats[MAX_KNOWN_FACTS:])
+        findings.refusals += [(f"an answer has no more than {MAX_ANSWER_FACTS} facts", each) for each in more]
+        for fact in answer.facts[:MAX_ANSWER_FACTS]:
             if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
+            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:MAX_FACT_SOURCES]]
             spans = list(dict.fromkeys(span for span in places if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
@@ -245,10 +250,10 @@ class Inquiry:
             doubt = find_doubt(
                 *(fact.text, subject, spans, talk, background, self.trusted),
                 has_slot=bool(fact.attribute or fact.ends),
-                name=(value or "") if attribute in NAMED else "",
+                name=(value or "") if attribute in NAME_ATTRIBUTES else "",
                 replaced=" ".join(replaced),
                 guards=(guards := protects(fact.type, attribute)),
-                is_planned=fact.type in PLANNED,
+                is_planned=fact.type in PLANNED_TYPES,
             )
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
@@ -271,7 +276,7 @@ class Inquiry:
 
     def _introduce(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
-        unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
+        unnamed = () if self.user or findings.user else answer.facts[:MAX_ANSWER_FACTS]
         for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
                 if passage.speaker == "the user" and (match := find_introduction(name, passage.text)):
@@ -323,14 +328,14 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMe
 def _draft(fact: AnsweredFact, subject: str, said: datetime) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
+    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, MODEL_CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 
 class LLMExtractor:
     """Extracts facts by asking a chat model."""
 
-    batch_size = MOST_MESSAGES
+    batch_size = MAX_SEGMENT_MESSAGES
     uses_llm = True
 
     def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
@@ -362,7 +367,7 @@ class LLMExtractor:
     def _ask(self, batch: FactBatch, recipe: str, session: LLMSession) -> ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
         before, segment = read[: batch.before], read[batch.before :]
-        before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
+        before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < MAX_CONTEXT_AGE]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return ExtractedBatch(batch.to_seq, [], recipe=recipe)

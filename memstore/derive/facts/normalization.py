@@ -107,7 +107,7 @@ def adds_nothing(text: str, other: str, *, subject: str) -> bool:
     return (NOT in words) == (NOT in other_words) and other_words <= words | set(content_words(subject))
 
 
-STEM = 4  # letters that two words of one meaning begin with
+STEM_LETTERS = 4
 
 
 def plain(word: str) -> str:
@@ -122,7 +122,7 @@ def plain(word: str) -> str:
 
 CONSTRAINT = "constraint"
 PLAN = "plan"
-PLANNED = (PLAN, "task", "goal", "decision")  # types of what is yet to be, which a denial ends
+PLANNED_TYPES = (PLAN, "task", "goal", "decision")
 DIETS = re.compile(
     r"\b(?:vegan|vegetari|veggie|pes[ck][ae]tari|flexitari|halal|kosher|koscher|keto|végan|végétari)", re.IGNORECASE
 )
@@ -162,7 +162,7 @@ _MUST_NOT_EAT = re.compile(
     r"|\b(?:darf|dürfen) (?:\w+ ){0,3}?(?:keine?[nr]?|nicht)\b (?:\w+ ){0,4}?(essen|trinken|nehmen)\b",
     re.IGNORECASE,
 )
-_NOT_NOW = re.compile(  # an allergy that is over, was never there, or is not sure
+_NO_SURE_ALLERGY_NOW = re.compile(
     r"\b(?:again|used to|(?:was|were)(?! diagnosed)|outgr[eo]wn?|free of|negative|might|maybe|früher|hatte|war|wieder"
     r"|vielleicht)\b",
     re.IGNORECASE,
@@ -175,9 +175,9 @@ def is_dietary_restriction(attribute: str | None, text: str) -> bool:
     if "?" in text:
         return False
     allergic, ban = _ALLERGIC.search(text), _MUST_NOT_EAT.search(text)
-    if allergic and not is_denied(begins := text[: allergic.end()]) and not _NOT_NOW.search(begins):
+    if allergic and not is_denied(begins := text[: allergic.end()]) and not _NO_SURE_ALLERGY_NOW.search(begins):
         return True
-    if ban is None or _NOT_NOW.search(text[: ban.end()]):
+    if ban is None or _NO_SURE_ALLERGY_NOW.search(text[: ban.end()]):
         return False
     # Who "can't take" something may speak of criticism.
     return (ban[1] or ban[2]).casefold() in _EATS or root_of(attribute) in (*_GUARDS, "medicine")

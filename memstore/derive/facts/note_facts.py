@@ -18,7 +18,7 @@ from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
 from memstore.derive.facts.quotations import (
-    MOST_JOINED,
+    MAX_QUOTATION_WORDS,
     count_words,
     is_answer,
     overlap,
@@ -33,24 +33,26 @@ from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
 from memstore.models import Role, kind_of
 
-SURE_ATTRIBUTE = 0.8  # probability from which an attribute of one value is told
-QUOTED = 0.6  # confidence of what somebody else found worth keeping
-LEAST = 0.4  # probability from which a note is kept
-LEAST_OF_ALLERGIES = 0.2  # and from which one is to an assistant that says "allergic": to miss it does harm
-MOST_ELSE = 8  # words of a message that plain words leave out
-SURE_PLAIN = 0.85  # probability of a note from which it is told in plain words
-OWN = 0.5  # share of the words of a note that stand in no quotation marks
-WHOLE = 0.7  # share of a sentence that its plain words tell
-RENAMED = {"instruction": "procedure", "relation": "relationship"}  # types of notes that facts call otherwise
+MIN_ATTRIBUTE_SHARE = 0.8
+QUOTED_CONFIDENCE = 0.6
+MIN_NOTE_CONFIDENCE = 0.4
+# To an assistant: to miss an allergy does harm.
+MIN_ALLERGY_CONFIDENCE = 0.2
+MAX_OTHER_WORDS = 8
+MIN_PLAIN_CONFIDENCE = 0.85
+MIN_UNQUOTED_SHARE = 0.5
+MIN_PLAIN_SHARE = 0.7
+RENAMED_TYPES = {"instruction": "procedure", "relation": "relationship"}
 # Types of which facts stand in every context, and the attributes by which they surely are.
 ALWAYS_TOLD = {
     "constraint": frozenset(GUARDED),
     "identity": frozenset(["name", "age", "origin", "residence", "job", "employer", "language", "phone", "email"]),
 }
-MOST_NAMING = 4  # words of the name of an allergy or a medicine
-MOST_STANDING = 10  # words of a sentence about who somebody is
-SURE_IDENTITY = 0.85  # probability from which who somebody is stands there
-SURE_OF_FRIENDS = {"constraint": 0.85, "identity": 0.99}  # and among friends, who tell each other stories
+MAX_NAME_WORDS = 4
+MAX_STANDING_WORDS = 10
+MIN_IDENTITY_CONFIDENCE = 0.85
+# Friends tell each other stories.
+MIN_CONFIDENCE_AMONG_FRIENDS = {"constraint": 0.85, "identity": 0.99}
 _ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"[ -]\w+(?= allerg(?:y|ies)\b)", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
@@ -73,14 +75,14 @@ _ALLERGIC = {
     "de": ("{} ist allergisch gegen {}.", "{} ist nicht allergisch gegen {}."),
 }
 _ALLERGIC[UNKNOWN] = _ALLERGIC["en"]
-_THE_USER = {"de": "Der Nutzer"}  # in the language of a fact
+_USER_BY_LANGUAGE = {"de": "Der Nutzer"}
 _FOR_SOME_TIME = re.compile(
     r"\b(?:for|since|seit|in) (?:\w+ ){0,2}?(?:hours?|days?|weeks?|months?|stunden|tagen?|wochen?|monat\w*)\b"
     r"|\b(?:hours?|days?|weeks?|stunden|tage|wochen) (?:lang|now|without|ohne)\b"
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(  # a denial that nobody should rely on
+_UNSURE_DENIAL = re.compile(
     r"\b(?:maybe|perhaps|might|probably|not true|ever think|told the|so that|pretend\w*|for a while|said my|vielleicht"
     r"|angeblich)\b",
     re.IGNORECASE,
@@ -96,7 +98,8 @@ _FORGET = re.compile(
     r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
 )
 _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
-LOOSE = (STATEMENT, "plan", "task", "event", "possession")  # types that give way to one's own; the others hold always
+# Types that give way to one's own; the others hold always.
+LOOSE_TYPES = (STATEMENT, "plan", "task", "event", "possession")
 _USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
 _USERS = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
 _CALLED_USER = re.compile(
@@ -104,7 +107,8 @@ _CALLED_USER = re.compile(
     r"(?=['’]s\b| (?!(?:interface|manual|account|name|group)s?\b)\w+(?:s|ed|t)\b)",
     re.IGNORECASE,
 )
-_ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")  # "@bob: …": the reader knows no message that begins so
+# "@bob: …": the reader knows no message that begins so.
+_ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")
 
 
 def extract(
@@ -113,7 +117,7 @@ def extract(
     before: Sequence[Utterance] = (),
     *,
     question: str = "",
-    least: float = LEAST,
+    least: float = MIN_NOTE_CONFIDENCE,
     types: Mapping[str, re.Pattern[str]] | None = None,
 ) -> list[FactDraft]:
     """Return the facts that the notes of a message say, in its order, if they are probable enough.
@@ -128,7 +132,7 @@ def extract(
     facts, quoted = list[FactDraft](), list[Note]()
     for note in notes:
         says_allergic = note.attribute == "allergy" and _ALLERGY.search(utterance.text, note.start, note.stop)
-        if note.confidence < (LEAST_OF_ALLERGIES if says_allergic and not to_friend else least):
+        if note.confidence < (MIN_ALLERGY_CONFIDENCE if says_allergic and not to_friend else least):
             continue
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
@@ -136,10 +140,10 @@ def extract(
         if not is_guard and _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
             continue
         unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
-        if unquoted < OWN * count_words(utterance.text, note.start, note.stop):
-            continue  # somebody else's words
+        if unquoted < MIN_UNQUOTED_SHARE * count_words(utterance.text, note.start, note.stop):
+            continue
         type = CONSTRAINT if _restricts_another(note, utterance.text) else note.type
-        if to_friend and note.confidence < SURE_OF_FRIENDS.get(type, 0.0):
+        if to_friend and note.confidence < MIN_CONFIDENCE_AMONG_FRIENDS.get(type, 0.0):
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
@@ -151,11 +155,12 @@ def extract(
             continue
         elif named and note.type == "constraint":
             start, stop = sentences_of(note, spans)
-            if count_words(utterance.text, start, stop) <= MOST_STANDING:
+            if count_words(utterance.text, start, stop) <= MAX_STANDING_WORDS:
                 whole = replace(note, start=start, stop=stop, sentence=None)
                 facts.append(_draft_note(whole, utterance, protections, code))
                 continue
-            facts += named  # in every context stands what is short; the quotation answers who asks
+            # In every context stands what is short; the quotation answers who asks.
+            facts += named
         quoted.append(replace(note, type="event", attribute="other") if named else note)
     blocks = [Stretch(*block) for block in pasted(utterance.text)]
     thoughts = whole_thoughts(quoted, utterance.text, spans, blocks)
@@ -179,7 +184,7 @@ def extract(
                 kind_of(STATEMENT),
                 utterance.subject,
             )
-            facts.append(FactDraft(*said, QUOTED, code, sentence.start, sentence.stop))
+            facts.append(FactDraft(*said, QUOTED_CONFIDENCE, code, sentence.start, sentence.stop))
     return _in_order(facts, types)
 
 
@@ -187,7 +192,7 @@ def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] |
     """Return facts as a message says them, each where it is said first, with types of one's own."""
     first: dict[tuple[str, str], FactDraft] = {}
     for fact in facts:
-        type = type_of(fact.text, types or {}) if fact.type in LOOSE else None
+        type = type_of(fact.text, types or {}) if fact.type in LOOSE_TYPES else None
         first.setdefault((fact.subject, fact.text), replace(fact, type=type) if type else fact)
     return sorted(first.values(), key=lambda fact: fact.start)
 
@@ -195,7 +200,7 @@ def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] |
 def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
     """Whether a message says little else than the sentences of a note."""
     start, stop = sentences_of(note, spans)
-    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MOST_ELSE
+    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MAX_OTHER_WORDS
 
 
 def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool) -> bool:
@@ -204,12 +209,12 @@ def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool)
     A message to an assistant that says much else is quoted, and so are other languages: in German the verb may stand at
     the end. Of a long dictation without stops plain words are better than a cut from it.
     """
-    if note.sentence is None or note.leans or note.confidence < SURE_PLAIN:
+    if note.sentence is None or note.leans or note.confidence < MIN_PLAIN_CONFIDENCE:
         return False
     start, stop = sentences_of(note, spans)
-    if count_words(text, start, stop) > MOST_JOINED:
+    if count_words(text, start, stop) > MAX_QUOTATION_WORDS:
         return True
-    return is_alone and code in ("en", UNKNOWN) and note.stop - note.start >= WHOLE * (stop - start)
+    return is_alone and code in ("en", UNKNOWN) and note.stop - note.start >= MIN_PLAIN_SHARE * (stop - start)
 
 
 def _draft_note(
@@ -233,13 +238,15 @@ def _draft_note(
         text = text[0].upper() + text[1:]
     guard = protections[0] if len(protections) == 1 else None
     subject = utterance.subject
-    if note.subject and guard is None and note.type != "identity":  # "my name" is the speaker's own
+    # "My name" is the speaker's own.
+    if note.subject and guard is None and note.type != "identity":
         about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
-    type = "goal" if note.attribute == "goal" else RENAMED.get(note.type, note.type)
+    type = "goal" if note.attribute == "goal" else RENAMED_TYPES.get(note.type, note.type)
     is_named = guard is not None and note.attribute in ("allergy", "medicine") and note.holds
     said = utterance.text[note.value.start : note.value.stop] if note.value else ""
-    is_known = note.attribute == "name" and said.casefold() == utterance.subject.casefold()  # facts name their subject
+    # Facts name their subject.
+    is_known = note.attribute == "name" and said.casefold() == utterance.subject.casefold()
     words = utterance.text[note.start : note.stop]
     if type in ALWAYS_TOLD and not is_named and (is_known or not _always_holds(note, words)):
         type = STATEMENT
@@ -249,7 +256,7 @@ def _draft_note(
     if type == "plan":
         ends = end_of_plan(words, utterance.occurred_at)
     columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
-    is_sure = note.attribute in SINGLE and note.attribute_share >= SURE_ATTRIBUTE and subject == utterance.subject
+    is_sure = note.attribute in SINGLE and note.attribute_share >= MIN_ATTRIBUTE_SHARE and subject == utterance.subject
     attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
     return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
@@ -263,18 +270,19 @@ def _restricts_another(note: Note, text: str) -> bool:
 
 def _named(utterance: Utterance, code: str) -> str:
     """Return what the speaker is called in a fact's text."""
-    return utterance.speaker or _THE_USER.get(code, utterance.subject)
+    return utterance.speaker or _USER_BY_LANGUAGE.get(code, utterance.subject)
 
 
 def _always_holds(note: Note, words: str) -> bool:
     """Whether a constraint or an identity is sure enough for every context, and who somebody is short enough."""
-    is_sure = note.type != "identity" or note.confidence >= SURE_IDENTITY
+    is_sure = note.type != "identity" or note.confidence >= MIN_IDENTITY_CONFIDENCE
     if note.attribute not in ALWAYS_TOLD[note.type] or not is_sure:
         return False
-    is_ban = note.attribute == "diet" and not DIETS.search(words)  # "I've cut out dairy"
+    # "I've cut out dairy"
+    is_ban = note.attribute == "diet" and not DIETS.search(words)
     if not (note.holds or is_ban) or (note.attribute == "allergy" and _is_denied(note, words)):
         return False
-    is_short = len((note.sentence or words).split()) <= MOST_STANDING
+    is_short = len((note.sentence or words).split()) <= MAX_STANDING_WORDS
     return note.type != "identity" or (note.value is not None and is_short)
 
 
@@ -302,7 +310,7 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
-    if not note.holds and _UNSURE.search(utterance.text, *sentences_of(note, sentences(utterance.text))):
+    if not note.holds and _UNSURE_DENIAL.search(utterance.text, *sentences_of(note, sentences(utterance.text))):
         return []
     if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
@@ -320,7 +328,7 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
         if note.attribute == "diet" and not DIETS.search(key):
             continue  # who eats no fish has a diet, too
         text = ""
-        if is_allergy and code in _ALLERGIC and len(key.split()) <= MOST_NAMING:
+        if is_allergy and code in _ALLERGIC and len(key.split()) <= MAX_NAME_WORDS:
             text = _ALLERGIC[code][not note.holds].format(_named(utterance, code), name)
         slot = protection(GUARDED[note.attribute], key, holds=note.holds)
         said = (kind_of(type), utterance.subject, note.confidence, code, value.start, value.stop)
@@ -335,7 +343,8 @@ def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tu
         values = [Stretch(*said.span(1 if said[1] else 2))]
     for value in values:
         if allergy:
-            if more := _COMPOUND.match(text, value.stop):  # "tree" of "a tree nut allergy"
+            # "tree" of "a tree nut allergy"
+            if more := _COMPOUND.match(text, value.stop):
                 value = Stretch(value.start, more.end())
             is_before = value.stop <= allergy.start()
             between = (value.stop, allergy.start()) if is_before else (allergy.end(), value.start)
@@ -363,7 +372,7 @@ def extract_memory(
         slots = [fact.slot for note in guards for fact in _protections(note, utterance, code)]
         is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None
-        said = (utterance.subject, QUOTED, code, start, stop)
+        said = (utterance.subject, QUOTED_CONFIDENCE, code, start, stop)
         facts.append(FactDraft(text, type, kind_of(type), *said, slot=slot))
     return _in_order(facts, types)
 

@@ -13,14 +13,14 @@ from memstore.derive.facts.utterances import Sentence, Utterance, in_quotes
 from memstore.derive.reader.notes import Note, Stretch
 from memstore.ingest.redaction import load_detectors
 
-MOST_JOINED = 40  # words of a quotation
-LEAST_QUOTED = 6  # words of a quotation, fewer where they are whole sentences
-MOST_DICTATED = 60  # words of a dictation that is quoted as a whole
-MOST_NEIGHBOURS = 3  # sentences that it takes along on either side
-ENOUGH = 20  # words from which on a quotation is understood alone; a shorter one takes its neighbours along
-MAX_QUESTION = 25  # words of a question that a quotation has with its answer
-LAST_SENTENCES = 2  # of a message, of which one asks what the next message answers
-LEAST_ASIDE = 4  # words before an answer, from which on something else was answered
+MAX_QUOTATION_WORDS = 40
+MIN_QUOTATION_WORDS = 6
+MAX_DICTATION_WORDS = 60
+MAX_NEIGHBOUR_SENTENCES = 3
+MIN_UNDERSTOOD_WORDS = 20
+MAX_QUESTION_WORDS = 25
+CLOSING_SENTENCES = 2
+MIN_ASIDE_WORDS = 4
 WORTH = (
     "constraint",
     "instruction",
@@ -70,16 +70,18 @@ def question_of(said: Utterance) -> str:
     The answer may not be understood without it. Nothing that is quoted or pasted, and no question for a secret.
     """
     asked = [
-        said.clean_text[sentence.start : sentence.stop] for sentence in said.asserted[-LAST_SENTENCES:] if sentence.asks
+        said.clean_text[sentence.start : sentence.stop]
+        for sentence in said.asserted[-CLOSING_SENTENCES:]
+        if sentence.asks
     ]
     question = asked[-1] if asked else ""
-    is_short = len(question.split()) <= MAX_QUESTION and bool(content_words(question))
+    is_short = len(question.split()) <= MAX_QUESTION_WORDS and bool(content_words(question))
     return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""
 
 
 def is_answer(words: Stretch, text: str) -> bool:
     """Whether words answer what was asked before: the message begins with them, and there are few of them."""
-    return count_words(text, 0, words.start) < LEAST_ASIDE and count_words(text, *words) < ENOUGH
+    return count_words(text, 0, words.start) < MIN_ASIDE_WORDS and count_words(text, *words) < MIN_UNDERSTOOD_WORDS
 
 
 def sentences_of(note: Note, spans: Spans) -> Stretch:
@@ -96,19 +98,19 @@ def whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Seque
         leaning = [span for span in spans if span[0] < begin][-1:] if note.leans else []
         earlier = [first for first, last in leaning if _is_free(first, last, text, blocks)]
         whole_spans = [(start, end) for start in (*earlier, begin)]
-        short = [span for span in whole_spans if count_words(text, *span) <= MOST_JOINED]
+        short = [span for span in whole_spans if count_words(text, *span) <= MAX_QUOTATION_WORDS]
         start, stop = short[0] if short else _cut(note, text, begin, end)
         before = whole[-1] if whole else None
         if (
             before
             and not text[before.stop : start].strip()
-            and (stop <= before.stop or count_words(text, before.start, stop) <= MOST_JOINED)
+            and (stop <= before.stop or count_words(text, before.start, stop) <= MAX_QUOTATION_WORDS)
             and (stop <= before.stop or not load_detectors().find(text[before.start : stop]))
         ):
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence, stop = max(before.confidence, note.confidence), max(before.stop, stop)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
-        elif short or count_words(text, start, stop) >= LEAST_QUOTED:
+        elif short or count_words(text, start, stop) >= MIN_QUOTATION_WORDS:
             start = max(start, before.stop) if before else start
             whole.append(replace(note, start=start, stop=stop, sentence=None))
     return whole
@@ -122,12 +124,12 @@ def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
     """
     if _STOP.search(text) or load_detectors().find(text[start:stop]):
         return note.start, note.stop
-    if count_words(text, start, stop) <= MOST_DICTATED:
+    if count_words(text, start, stop) <= MAX_DICTATION_WORDS:
         return start, stop
     words = [match.span() for match in _WORDS.finditer(text, start, stop)]
     first = next(place for place, word in enumerate(words) if word[1] > note.start)
     last = next(place for place, word in enumerate(words) if word[1] >= note.stop)
-    missing = max(0, MOST_JOINED - (last - first + 1))
+    missing = max(0, MAX_QUOTATION_WORDS - (last - first + 1))
     first = max(0, first - missing // 2)
     return words[first][0], words[min(len(words) - 1, last + missing // 2)][1]
 
@@ -147,10 +149,13 @@ def with_neighbours(
         [sentence for sentence in asserted if sentence.stop <= start],
         [sentence for sentence in asserted if sentence.start >= stop],
     )
-    for side in (before[: -MOST_NEIGHBOURS - 1 : -1], behind[:MOST_NEIGHBOURS]):
+    for side in (before[: -MAX_NEIGHBOUR_SENTENCES - 1 : -1], behind[:MAX_NEIGHBOUR_SENTENCES]):
         for sentence in side:
             wider = min(sentence.start, start), max(sentence.stop, stop)
-            if count_words(text, start, stop) >= ENOUGH or count_words(text, *wider) > MOST_JOINED:
+            if (
+                count_words(text, start, stop) >= MIN_UNDERSTOOD_WORDS
+                or count_words(text, *wider) > MAX_QUOTATION_WORDS
+            ):
                 break
             between = text[sentence.stop : start] or text[stop : sentence.start]
             if any(map(str.isalnum, between)) or not _is_free(sentence.start, sentence.stop, text, apart):

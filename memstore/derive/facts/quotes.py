@@ -15,15 +15,16 @@ from unicodedata import category
 from memstore.derive.facts.normalization import is_denied
 from memstore.derive.llm import Passage
 
-MIN_QUOTE_LIKENESS = 0.9  # of the letters of a quote, where it was not copied to the letter
-MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for
-LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
-MOST_COMPARED = 50  # places that are compared letter by letter
-MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
+MIN_QUOTE_LIKENESS = 0.9
+MAX_QUOTE_CHARS = 2000
+MAX_INEXACT_LETTERS = 300
+MAX_COMPARED_PLACES = 50
+MIN_SEARCHED_WORDS = 3
 
 _APOSTROPHES = "'’ʼ`´"
 _TOKEN = re.compile(
-    rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",  # 4,500 · p.m. · don't
+    # 4,500 · p.m. · don't
+    rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",
 )
 MARKS = re.compile(rf"[{_APOSTROPHES}.,:]")
 _ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
@@ -57,7 +58,7 @@ def find_source(shown: Sequence[Passage], number: int, quote: str) -> Span | Non
     own_stretch = find_quote(shown[place].text, quote, shown[place].speaker) if 0 <= place < len(shown) else None
     if own_stretch is not None:
         return Span(shown[place], *own_stretch)
-    if sum(1 for _ in tokens(quote)) < MIN_WORDS:
+    if sum(1 for _ in tokens(quote)) < MIN_SEARCHED_WORDS:
         return None
     for _, passage in sorted(enumerate(shown), key=lambda other: abs(other[0] - place)):
         if (stretch := find_quote(passage.text, quote, passage.speaker)) is not None:
@@ -71,9 +72,8 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
-    if len(quote) > MAX_QUOTE_LENGTH or not any(
-        each.isalnum() or category(each) == "So" for each in quote
-    ):  # a word or an emoji
+    # A quote has a word or an emoji.
+    if len(quote) > MAX_QUOTE_CHARS or not any(each.isalnum() or category(each) == "So" for each in quote):
         return None
     for match in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
         start, stop = match.span()
@@ -100,7 +100,8 @@ def tokens(text: str) -> Iterator[Token]:
         word = match[0]
         if word[0].isdigit() or word.lower() != word.upper():
             yield Token(MARKS.sub("", word).casefold(), *match.span())
-        else:  # a script without capitals, which hardly parts its words
+        else:
+            # A script without capitals, which hardly parts its words.
             for place, character in enumerate(word, match.start()):
                 yield Token(character, place, place + 1)
 
@@ -119,9 +120,9 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
 
 
 def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
-    if len(wanted) < MIN_WORDS or sum(map(len, wanted)) > LONGEST_ALIKE:
+    if len(wanted) < MIN_SEARCHED_WORDS or sum(map(len, wanted)) > MAX_INEXACT_LETTERS:
         return None
-    left = MOST_COMPARED
+    left = MAX_COMPARED_PLACES
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
     fixed = _exact_parts(wanted)
     best, place = MIN_QUOTE_LIKENESS, None

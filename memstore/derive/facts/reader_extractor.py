@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.drafts import (
-    LOOKBACK,
+    LOOKBACK_MESSAGES,
     STATEMENT,
-    UNNAMED,
+    UNNAMED_SPEAKERS,
     ExtractedBatch,
     FactBatch,
     FactDraft,
@@ -35,16 +35,18 @@ from memstore.derive.reader.notes import Note, ReaderInput
 from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
-READ_WHOLE = ("saved memory", "about the user", "instructions")  # imported memories
+MEMORIES_READ_WHOLE = ("saved memory", "about the user", "instructions")
 RECIPE = "reader/9"
-MOST_FACTS = 64  # of a batch, or those of one message: they are applied with the user's row locked, in under a second
-MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
+# They are applied with the user's row locked, in under a second. One message may have more, up to a paste.
+MAX_BATCH_FACTS = 64
+MAX_MESSAGE_FACTS = 256
 
 
 class ReaderExtractor:
     """Extracts facts by the reader."""
 
-    batch_size = 128  # enough for `MOST_FACTS`
+    # Enough for `MAX_BATCH_FACTS`.
+    batch_size = 128
     uses_llm = False
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -72,10 +74,10 @@ class ReaderExtractor:
         return extracted
 
     def _read(self, batch: FactBatch) -> tuple[int, list[tuple[Message, FactDraft]]]:
-        """Return the last message that was read, and the facts: no message more after `MOST_FACTS`."""
+        """Return the last message that was read, and the facts: no message more after `MAX_BATCH_FACTS`."""
         read: list[tuple[Message, FactDraft]] = []
         for message, draft in self._drafts(batch):
-            if len(read) >= MOST_FACTS and message is not read[-1][0]:
+            if len(read) >= MAX_BATCH_FACTS and message is not read[-1][0]:
                 return read[-1][0].seq, read
             read.append((message, draft))
         return batch.to_seq, read
@@ -89,10 +91,10 @@ class ReaderExtractor:
             if batch.messages[place].text and batch.messages[place].role in self.trust.roles
         ]
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
-        before = {place: said[max(0, place - LOOKBACK) : place] for place in places}
+        before = {place: said[max(0, place - LOOKBACK_MESSAGES) : place] for place in places}
         turns = [
             memory_turn(utterances[place])
-            if batch.messages[place].meta.get(IMPORTED_MEMORY) in READ_WHOLE
+            if batch.messages[place].meta.get(IMPORTED_MEMORY) in MEMORIES_READ_WHOLE
             else turn_of(utterances[place], before[place])
             for place in places
         ]
@@ -100,7 +102,7 @@ class ReaderExtractor:
             message, utterance = batch.messages[place], utterances[place]
             own_notes = [note for note in notes if not is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
-            if memory in READ_WHOLE:
+            if memory in MEMORIES_READ_WHOLE:
                 facts = extract_memory(utterance, own_notes, memory, types)
             else:
                 is_answer = place > 0 and bool(own_notes) and _is_heard_by_all(batch.messages[place - 1], message)
@@ -110,7 +112,7 @@ class ReaderExtractor:
                 earlier_utterance.speaker for earlier_utterance in before[place] if earlier_utterance.role == Role.USER
             } - {None, message.name}
             may_change = message.role == Role.USER and not friends
-            for fact in islice(facts, MAX_FACTS_PER_MESSAGE):
+            for fact in islice(facts, MAX_MESSAGE_FACTS):
                 yield message, replace(fact, may_change=may_change)
 
 
@@ -124,7 +126,7 @@ def _is_heard_by_all(asker: Message, message: Message) -> bool:
 
 
 def _utterance(message: Message) -> Utterance:
-    speaker = message.name or (None if message.role == Role.USER else UNNAMED.get(Role(message.role)))
+    speaker = message.name or (None if message.role == Role.USER else UNNAMED_SPEAKERS.get(Role(message.role)))
     return Utterance(blank_fenced_blocks(message.text or ""), message.role, speaker, message.occurred_at)
 
 

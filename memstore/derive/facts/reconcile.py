@@ -35,9 +35,10 @@ from memstore.derive.facts.normalization import (
 from memstore.derive.facts.slots import Slot
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
-MODEL_RECIPE = "llm-facts/"  # how its recipes begin
-SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
-CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
+MODEL_RECIPE_PREFIX = "llm-facts/"
+# Of statements of equal content words: docs/reference/facts.md.
+MIN_SAME_COSINE = 0.88
+MIN_CONTRARY_COSINE = 0.80
 
 Kind = Literal["new", "same", "supersedes", "outdated", "conflict", "waits"]
 
@@ -106,7 +107,8 @@ def _decide(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | N
     if twin is not None:
         return Resolution(begins_at, twin=twin)
     alike = [hit for hit in mates if _fills_alike(new, hit)]
-    if alike and not _is_by_model(fact):  # which says no less: the reader's sentence waits behind it
+    # The model's fact says no less: the reader's sentence waits behind it.
+    if alike and not _is_by_model(fact):
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # A statement about one's own daughter, by her name alone, counts as said by the subject.
@@ -115,7 +117,8 @@ def _decide(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | N
         is_own = new.said_by_subject or kin
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
         if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
-            return Resolution(begins_at, waits=True)  # the subject may have said otherwise, in what is read later
+            # The subject may have said otherwise, in what is read later.
+            return Resolution(begins_at, waits=True)
         if decision is not None:
             return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
@@ -170,7 +173,7 @@ def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | No
 
 def _is_near(new: ExtractedFact, hit: KnownFact) -> bool:
     fact, slot = hit.fact, new.slot
-    if fact.type != new.fact.type or hit.cosine is None or hit.cosine < SAME_COSINE:
+    if fact.type != new.fact.type or hit.cosine is None or hit.cosine < MIN_SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
@@ -198,7 +201,7 @@ def _fills_alike(new: ExtractedFact, hit: KnownFact) -> bool:
 
 
 def _is_by_model(fact: FactColumns) -> bool:
-    return fact.recipe.startswith(MODEL_RECIPE)
+    return fact.recipe.startswith(MODEL_RECIPE_PREFIX)
 
 
 def says_no_more(new: ExtractedFact, hit: KnownFact) -> bool:
@@ -289,7 +292,7 @@ def _contradicts(fact: FactColumns, hit: KnownFact) -> bool:
     """
     if hit.fact.type != fact.type or kind_of(fact.type) == "episodic":
         return False
-    if hit.cosine is not None and hit.cosine >= CONTRARY:
+    if hit.cosine is not None and hit.cosine >= MIN_CONTRARY_COSINE:
         words, other_words = content_words(fact.text), content_words(hit.fact.text)
         if words != other_words and _without_denial(words) == _without_denial(other_words):
             return True

@@ -18,7 +18,7 @@ _MANY = word_set(
 SINGLE = word_set("residence job employer phone email address age name birthday partner")
 # The root of the slot of a value that protects somebody, by the reader's attribute.
 GUARDED = {"allergy": "allergy", "condition": "health", "medicine": "medication", "diet": "diet"}
-READER_RECIPE = "reader/"  # how its recipes begin
+READER_RECIPE_PREFIX = "reader/"
 _ARTICLE = re.compile(
     r"^(?:to|against|gegen|an?|the(?! pill)|some|any|my|our|all|every|raw|being|der|die|das|den|dem|eine?n?|meine?n?"
     r"|unsere?n?)(?= )"
@@ -51,7 +51,7 @@ def slot_of_fact(fact: FactColumns) -> Slot | None:
     """Return the slot of a stored fact. Of what the reader tells it is only what protects somebody."""
     if fact.attribute is None or fact.value is None:
         return None
-    if fact.recipe.startswith(READER_RECIPE) and root_of(fact.attribute) not in GUARDED.values():
+    if fact.recipe.startswith(READER_RECIPE_PREFIX) and root_of(fact.attribute) not in GUARDED.values():
         return None
     return Slot(fact.attribute, fact.value, fact.value in ("yes", "no") or holds_many(fact.attribute))
 

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from memstore.derive.chunking import sentences
 
-MOST_SENTENCES = 1000  # of a message; longer ones are pastes, and their ends are not read
-MAX_SENTENCE_LENGTH = 600  # characters of a sentence; longer ones are pastes, not statements
+# Longer messages and sentences are pastes: of the messages the ends are not read, of the sentences nothing.
+MAX_SENTENCES = 1000
+MAX_SENTENCE_CHARS = 600
 _SIGNS = {ord(sign): "'" for sign in "’‘ʼ`´"}
 _UNSAID = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
@@ -23,15 +24,13 @@ _UNSAID = re.compile(
 )
 _QUOTED = re.compile(r"[\"“”„«]((?:[^\"“”„«»\n]|\n(?!\s*\n)){0,500})[\"“”»]")
 # What somebody else wrote, as programs mark it: a mail behind its header, a letter behind its greeting, a transcript.
-_GREETINGS = (
-    "Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Lieber|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa]"  # of a letter
-)
+_LETTER_GREETINGS = "Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Lieber|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa]"
 _HEADERS = "From|To|Subject|Sent|Von|An|Betreff|De|Para|Asunto|Objet"
 _PASTED = re.compile(
     r"^[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió) ?:\s"
     rf"|^(?:{_HEADERS}): [^\n]*\n"
     r"|^-{2,} ?(?:Original|Forwarded|Ursprüngliche|Weitergeleitete)\b[^\n]*"
-    rf"|(?<=\n)(?:{_GREETINGS})\b[^\n.?!]{{0,60}}[,!]?[ \t]*\n"
+    rf"|(?<=\n)(?:{_LETTER_GREETINGS})\b[^\n.?!]{{0,60}}[,!]?[ \t]*\n"
     r"|^(?:User|Assistant|Human|AI|Bot|System|ChatGPT) ?: ",
     re.MULTILINE,
 )
@@ -40,9 +39,11 @@ _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
     re.IGNORECASE,
 )
-_NICKNAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
+# In quotation marks no speech: call me "Sam".
+_NICKNAME = re.compile(r"\S+(?: \S+)?")
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
-_ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")  # "…, ok?" asks for nothing
+# "…, ok?" asks for nothing.
+_ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
 
 
@@ -90,8 +91,8 @@ class Utterance:
         text = self.clean_text
         return [
             Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
-            for start, stop in sentences(text)[:MOST_SENTENCES]
-            if stop - start <= MAX_SENTENCE_LENGTH and not _NOT_PROSE.search(text, start, stop)
+            for start, stop in sentences(text)[:MAX_SENTENCES]
+            if stop - start <= MAX_SENTENCE_CHARS and not _NOT_PROSE.search(text, start, stop)
         ]
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from memstore.derive.chunking import sentences
 from memstore.derive.reader.notes import (
-    MAX_BEFORE,
-    MAX_TOKENS,
+    MAX_BEFORE_TOKENS,
+    MAX_WINDOW_TOKENS,
     RELATIONS,
     Logits,
     Note,
@@ -33,13 +33,16 @@ from memstore.providers.batching import BatchWorkers
 from memstore.providers.minilm import GraphSessions, default_threads, load_tokenizer
 from memstore.text import replace_surrogates
 
-GRAPH, CARD = "reader.onnx", "reader.json"  # what training/train.py writes
+GRAPH_FILE, CARD_FILE = "reader.onnx", "reader.json"
 CLS, SEP = 101, 102
-TO_FRIEND = 2767  # the token "friend"
-CHANGED = 2904  # the token "changed", with which a pair of statements begins
-MAX_STATEMENT = 60  # tokens of each
-MAX_CHARACTERS = 40_000  # of a message; longer ones are pastes, and their ends are not read
-DIGITS = 3  # of logits: what two processors compute otherwise is not compared
+FRIEND_TOKEN = 2767
+# A pair of statements begins with it.
+CHANGED_TOKEN = 2904
+MAX_STATEMENT_TOKENS = 60
+# Longer ones are pastes, and their ends are not read.
+MAX_MESSAGE_CHARS = 40_000
+# What two processors compute otherwise is not compared.
+LOGIT_DIGITS = 3
 
 
 class Window(NamedTuple):
@@ -60,13 +63,13 @@ class Reader:
     """Reads messages. Safe to share by threads, and to use in forked children."""
 
     def __init__(self, folder: Path = Path(__file__).parent) -> None:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+        card = json.loads((folder / CARD_FILE).read_text(encoding="utf-8"))
         self._phrases: list[str] = card["phrases"]
         self._line: list[float] = card["line"]
         self._workers = BatchWorkers(default_threads())
         self._tokenizer = load_tokenizer()
         self._splits = np.cumsum([*sizes(self._phrases).values()])[:-1]
-        self._sessions = GraphSessions(folder / GRAPH)
+        self._sessions = GraphSessions(folder / GRAPH_FILE)
 
     def read(self, turns: Sequence[ReaderInput]) -> list[list[Note]]:
         """Return the notes of messages, also those that are hardly believed."""
@@ -78,36 +81,38 @@ class Reader:
 
     def _relation(self, pair: Pair) -> dict[str, float]:
         earlier, later = (
-            self._tokenizer.encode(replace_surrogates(text[: 8 * MAX_STATEMENT]), add_special_tokens=False).ids
+            self._tokenizer.encode(replace_surrogates(text[: 8 * MAX_STATEMENT_TOKENS]), add_special_tokens=False).ids
             for text in pair
         )
-        [logits] = self._run("relation", [CHANGED, *earlier[:MAX_STATEMENT]], later[:MAX_STATEMENT])
+        [logits] = self._run("relation", [CHANGED_TOKEN, *earlier[:MAX_STATEMENT_TOKENS]], later[:MAX_STATEMENT_TOKENS])
         shares = np.exp(logits - logits.max())
-        return dict(zip(RELATIONS, np.round(shares / shares.sum(), DIGITS).tolist(), strict=True))
+        return dict(zip(RELATIONS, np.round(shares / shares.sum(), LOGIT_DIGITS).tolist(), strict=True))
 
     def _read(self, turn: ReaderInput) -> list[Note]:
         text = replace_surrogates(turn.text)
         notes = []
-        for window in self._windows(turn, text[:MAX_CHARACTERS]):
+        for window in self._windows(turn, text[:MAX_MESSAGE_CHARS]):
             for note in notes_of(text, window.places, self._logits(window), self._phrases):
                 notes.append(note.believed(probability(note.score, note.gate, self._line)))
         return notes
 
     def _windows(self, turn: ReaderInput, text: str) -> Iterator[Window]:
         """Return the windows of a message, which begin with a sentence where one begins."""
-        before = replace_surrogates(turn.before[-8 * MAX_BEFORE :])
-        marker = [TO_FRIEND] if turn.to_friend else []
-        said = self._tokenizer.encode(before, add_special_tokens=False).ids[-MAX_BEFORE:]
+        before = replace_surrogates(turn.before[-8 * MAX_BEFORE_TOKENS :])
+        marker = [FRIEND_TOKEN] if turn.to_friend else []
+        said = self._tokenizer.encode(before, add_special_tokens=False).ids[-MAX_BEFORE_TOKENS:]
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         ids, places = tokens.ids, tokens.offsets
-        begins = {start for start, _ in sentences(text)} if len(ids) > MAX_TOKENS else set()
+        begins = {start for start, _ in sentences(text)} if len(ids) > MAX_WINDOW_TOKENS else set()
         start = 0
         while start < len(ids):
-            stop = min(len(ids), start + MAX_TOKENS)
+            stop = min(len(ids), start + MAX_WINDOW_TOKENS)
             if stop < len(ids):
-                stop = next((at for at in range(stop, start + MAX_TOKENS // 2, -1) if places[at][0] in begins), stop)
+                stop = next(
+                    (at for at in range(stop, start + MAX_WINDOW_TOKENS // 2, -1) if places[at][0] in begins), stop
+                )
             yield Window([*marker, *said], ids[start:stop], places[start:stop])
-            said, start = ids[max(0, stop - MAX_BEFORE) : stop], stop
+            said, start = ids[max(0, stop - MAX_BEFORE_TOKENS) : stop], stop
 
     def _logits(self, window: Window) -> Logits:
         rows = self._run("logits", window.before, window.ids)
@@ -123,5 +128,5 @@ class Reader:
         options = onnxruntime.RunOptions()
         options.only_execute_path_to_fetches = True
         [logits] = self._sessions.get().run([output], {"ids": ids, "segments": segments}, options)
-        rounded: NDArray[np.float32] = np.round(logits, DIGITS)
+        rounded: NDArray[np.float32] = np.round(logits, LOGIT_DIGITS)
         return rounded

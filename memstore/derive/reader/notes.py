@@ -69,26 +69,28 @@ ATTRIBUTES = [
     "answer_style",
     "other",
 ]
-RELATIONS = ["replaces", "ends", "same", "refines", "independent"]  # of a statement to an earlier one
-KEEP, DELETE, INFLECT = range(3)  # what becomes of a word in the plain sentence: "live" is inflected to "lives"
+RELATIONS = ["replaces", "ends", "same", "refines", "independent"]
+# What becomes of a word in the plain sentence: "live" is inflected to "lives".
+KEEP, DELETE, INFLECT = range(3)
 # Labels of one logit each. `kept`: worth keeping; `begins`: a note begins here; `any`: of the first token, whether the
 # message has a note; `value`: of the attribute; `subject`: names whom or what it is about; `speaker`: it is about who
 # speaks; `ends`: something else no longer holds; `holds`: the value is true now, not denied or over; `leans`: it is
 # understood only with what stands before it.
 BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "holds", "leans")
-MAX_TOKENS, MAX_BEFORE = 220, 40  # of a message's window, and of what was said before it
-LEAST = 0.25  # probability from which a token may belong to a note
-FAINT = 0.1  # and in a text without such tokens, to a note that something else must support
-MIN_WORDS = 2  # of a note
-MISSING = 2, 4  # words of a clause, before and behind a note, with which it is whole
-NEAR = 60  # characters in which these are looked for
+MAX_WINDOW_TOKENS, MAX_BEFORE_TOKENS = 220, 40
+MIN_TOKEN_PROBABILITY = 0.25
+# In a text without such tokens: something else must support the note.
+MIN_FAINT_PROBABILITY = 0.1
+MIN_NOTE_WORDS = 2
+MAX_WORDS_BEFORE, MAX_WORDS_BEHIND = 2, 4
+MAX_EDGE_CHARS = 60
 _EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
 _LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
 _TRAILING = re.compile(
     r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
 )
-GAP = 4  # tokens between two stretches of a note
-SURE = np.log(0.6)  # least probability of each edit of a plain sentence
+MAX_GAP_TOKENS = 4
+MIN_EDIT_LOG_PROBABILITY = np.log(0.6)
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
@@ -96,7 +98,7 @@ FIRST_PERSON = re.compile(
     r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
 )
 _TWICE_INFLECTED = re.compile(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b")
-_MANGLED = re.compile(  # a verb that lacks its ending, or has one too many
+_MANGLED_VERB = re.compile(
     r"\{NAME\} (?:no longer|never|always|also|still|often|only|really) (?!can|could|must|may|will|would|had|was)"
     r"[a-z]+(?<!s)(?<!ed)\b"
     r"|\b(?:(?:does|did|wo|ca)(?:n['’]t| not)|cannot|will|must|should) (?!always|this|has\b)[a-z]+[^s\W]s\b"
@@ -152,7 +154,7 @@ class Note:
     leans: bool = False
     sentence: str | None = None
     confidence: float = 0.0
-    attribute_share: float = 0.0  # the probability of its attribute
+    attribute_share: float = 0.0
 
     @property
     def value(self) -> Stretch | None:
@@ -187,10 +189,10 @@ def sigmoid(x: Any) -> Any:
 
 def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, int]]:
     """Return the first and last token of each stretch that is worth keeping; without any, of those that hardly are."""
-    likely = np.flatnonzero(kept >= LEAST)
+    likely = np.flatnonzero(kept >= MIN_TOKEN_PROBABILITY)
     first = last = -1
-    for token in (likely if likely.size else np.flatnonzero(kept >= FAINT)).tolist():
-        if first >= 0 and (token - last > GAP + 1 or begins[token] >= 0.5):
+    for token in (likely if likely.size else np.flatnonzero(kept >= MIN_FAINT_PROBABILITY)).tolist():
+        if first >= 0 and (token - last > MAX_GAP_TOKENS + 1 or begins[token] >= 0.5):
             yield first, last
             first = -1
         first, last = (token if first < 0 else first), token
@@ -206,7 +208,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
         rows = slice(first, last + 1)
         start, stop = _whole_words(text, places[first][0], places[last][1])
         start, stop = _whole_clauses(text, start, stop)
-        if len(text[start:stop].split()) < MIN_WORDS:
+        if len(text[start:stop].split()) < MIN_NOTE_WORDS:
             continue
         mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
         of_speaker = bool(mean["speaker"][0] >= 0)
@@ -242,12 +244,12 @@ def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
 def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return a stretch with the few words that its clauses lack, without signs and conjunctions at its ends."""
     start, stop = _without_edges(text, start, stop)
-    near = max(0, start - NEAR), min(len(text), stop + NEAR)
+    near = max(0, start - MAX_EDGE_CHARS), min(len(text), stop + MAX_EDGE_CHARS)
     begin = max((edge.end() for edge in _EDGE.finditer(text, near[0], start)), default=start if near[0] else 0)
     edge = _EDGE.search(text, stop, near[1])
     end = edge.start() if edge else stop if near[1] < len(text) else len(text)
-    start = begin if len(text[begin:start].split()) <= MISSING[0] else start
-    stop = end if len(text[stop:end].split()) <= MISSING[1] else stop
+    start = begin if len(text[begin:start].split()) <= MAX_WORDS_BEFORE else start
+    stop = end if len(text[stop:end].split()) <= MAX_WORDS_BEHIND else stop
     return _without_edges(text, start, stop)
 
 
@@ -299,9 +301,14 @@ def _sentence(
             spaced = spaced or (edit == INFLECT and match[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
-    if doubt < SURE or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
+    if (
+        doubt < MIN_EDIT_LOG_PROBABILITY
+        or text.count("{NAME}") != names
+        or FIRST_PERSON.search(text)
+        or text.endswith("{NAME}")
+    ):
         return None
-    if _DOUBLE_ARTICLE.search(text) or _MANGLED.search(text):
+    if _DOUBLE_ARTICLE.search(text) or _MANGLED_VERB.search(text):
         return None
     return f"{text[0].upper()}{text[1:]}."
 

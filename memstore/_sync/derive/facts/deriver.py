@@ -23,17 +23,17 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.drafts import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
+from memstore.derive.facts.drafts import LOOKBACK_MESSAGES, ExtractedBatch, ExtractedFact, FactBatch, without_secrets
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
+from memstore.derive.facts.llm_extractor import MAX_CONTEXT_MESSAGES, LLMExtractor
 from memstore.derive.facts.reader_extractor import ReaderExtractor
 from memstore.derive.facts.reconcile import Resolution, end_of, reconcile, says_no_more
-from memstore.derive.facts.slots import READER_RECIPE
+from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store.rows import PendingWork, StaleWork
 
-COMPARED_AT_ONCE = 64  # new facts with the stored ones
+MAX_COMPARED_FACTS = 64
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -56,11 +56,12 @@ def apply_fact(
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     compared = fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
     hits = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
-    if new.alias:  # whatever the user was called: one entity
+    # Whatever the user was called: one entity.
+    if new.alias:
         hits = [_rename(hit, new.alias, fact.subject) for hit in hits]
     if fact.state == QUARANTINED:
         return _quarantine(tx, new, hits)
-    waiting = next((hit for hit in hits if hit.fact.state == QUARANTINED), None)  # in the same words, if any
+    waiting = next((hit for hit in hits if hit.fact.state == QUARANTINED), None)
     hits = [hit for hit in hits if hit.fact.state != QUARANTINED]
     twin = _same_statement(new, hits)
     other_hits = [hit for hit in hits if hit is not twin]
@@ -75,7 +76,7 @@ def apply_fact(
             fact.state = QUARANTINED
             return _quarantine(tx, new, [waiting, *hits] if waiting else hits)
         if decision.twin is None:
-            if fact.recipe.startswith(READER_RECIPE):
+            if fact.recipe.startswith(READER_RECIPE_PREFIX):
                 new = with_outdated(tx, new, fact, other_hits, fact.occurred_at)
                 decision = reconcile(new, other_hits, find_twin=False)
             _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
@@ -126,7 +127,7 @@ def _reinforce(
     facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
     refreshed = _refresh(tx, new, twin)
     said_at = max(new.fact.occurred_at, twin.last_said)
-    if new.fact.recipe.startswith(READER_RECIPE):
+    if new.fact.recipe.startswith(READER_RECIPE_PREFIX):
         new = with_outdated(tx, new, twin.fact, other_hits, said_at)
         if twin.by_hand is None:
             _renew_end(tx, new, twin)
@@ -179,7 +180,8 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
         left = [hit for hit in other_hits if hit not in replaced]
         new = with_outdated(tx, new, fact, left, said_at, by_hand=True)
     decision = reconcile(new, other_hits, find_twin=False)
-    if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
+    # A person has the last word, whenever that is said to have been said.
+    if decision.successor is not None:
         later = tuple(hit for hit in other_hits if hit.fact.id == decision.successor.id)
         decision = Resolution(decision.begins_at, contradicted=later)
     _execute(tx, new, fact, decision, said_at, model)
@@ -222,7 +224,8 @@ def _execute(
     recorded_at = _activate(tx, new, fact, model)
     if decision.successor is not None:
         _supersede(tx, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
-    for hit in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
+    # Logged of the one that was said later, whichever of them was derived first.
+    for hit in decision.contradicted:
         later, earlier = (fact, hit.fact) if (said_at, fact.id) > (hit.last_said, hit.fact.id) else (hit.fact, fact)
         facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
@@ -235,7 +238,8 @@ def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: UUI
         facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in new.spans])
         add_fact_chunk(tx, fact, new.conversation_id, new.vector, model)
         return recorded_at
-    if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
+    # Said by somebody who is trusted now: it rests on that alone.
+    if fact.state == QUARANTINED:
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
         facts.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
         facts.drop_sources(tx, fact.id)
@@ -301,7 +305,7 @@ class FactDeriver:
 
     def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(tx, work, limit)
-        count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
+        count = MAX_CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK_MESSAGES
         newest = tx.get(messages.read_newest(work.conversation_id, limit=count, before=work.done_seq + 1))
         rising = messages.in_rising_time(tx, [*reversed(newest), *new.messages])
         before, read, to_seq = rising[: len(newest)], rising[len(newest) :], new.to_seq
@@ -361,7 +365,8 @@ class FactDeriver:
         for new_fact in new:
             restore_spared(tx, new_fact, actor=recipe)
         counts = self._write(tx, made, Redo(taken, self._recipes(tx)))
-        facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
+        # What is said in other words now, by another fact.
+        facts.remove_unsaid(tx, sorted(staying))
         restored += facts.restore_orphaned(tx, actor=recipe)
         for fact in restored:
             reapply(tx, fact, actor=recipe)
@@ -376,8 +381,8 @@ class FactDeriver:
             chunks.lock_user(tx)
             erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = embedding_models.lock_active(tx, self.dependencies.embedder)
-            for start in range(0, len(new), COMPARED_AT_ONCE):
-                group = new[start : start + COMPARED_AT_ONCE]
+            for start in range(0, len(new), MAX_COMPARED_FACTS):
+                group = new[start : start + MAX_COMPARED_FACTS]
                 near = facts.nearest(
                     tx, [(new_fact.fact, new_fact.alias, new_fact.vector) for new_fact in group], model
                 )

@@ -19,7 +19,7 @@ from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.drafts import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.note_facts import LOOSE
+from memstore.derive.facts.note_facts import LOOSE_TYPES
 from memstore.derive.facts.reader_extractor import read_statement
 from memstore.derive.facts.slots import slot_of_fact
 from memstore.derive.facts.utterances import type_of
@@ -63,7 +63,7 @@ class NewFact:
 
 
 EDITABLE = tuple(field.name for field in fields(NewFact) if field.name != "sources")
-EDITED = tuple(name for name in EDITABLE if name not in ("text", "subject"))  # where the words stay
+EDITED_IN_PLACE = tuple(name for name in EDITABLE if name not in ("text", "subject"))
 
 
 # -- what is entered
@@ -77,7 +77,7 @@ def strip_blanks(columns: Mapping[str, Any]) -> dict[str, Any]:
 def read_type(new: NewFact, guidelines: Guidelines) -> str:
     """Return the type that the reader reads in the words of a fact; `statement` for none."""
     read = read_statement(new.text, new.subject).type
-    return (type_of(new.text, guidelines.words) or read) if read in LOOSE else read
+    return (type_of(new.text, guidelines.words) or read) if read in LOOSE_TYPES else read
 
 
 def check_fact(new: NewFact) -> None:
@@ -139,7 +139,8 @@ def _with_slot(new: NewFact) -> NewFact:
 
 def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
     row = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
-    row |= {"confidence": round(new.confidence, 4)}  # the database's own precision, so that an undo finds what it left
+    # The database's own precision, so that an undo finds what it left.
+    row |= {"confidence": round(new.confidence, 4)}
     row |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
     return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **row)
 
@@ -178,7 +179,7 @@ def add_fact(database: Database, dependencies: Dependencies, user_name: str, new
             known_fact = facts.fact(tx, fact.id)
             if known_fact is not None:
                 was_hidden = known_fact.state in (QUARANTINED, "retracted")
-                columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
+                columns = {name: getattr(fact, name) for name in EDITED_IN_PLACE} | {"state": "active", "recipe": HAND}
                 facts.change(tx, known_fact, "edited", actor=HAND, **columns)
                 if was_hidden:
                     restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
@@ -255,10 +256,10 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
             chunks.lock_user(tx)
             old = _fact(tx, was.id)
             check_active(old)
-            if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+            if any(getattr(old, name) != getattr(was, name) for name in EDITED_IN_PLACE):
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
-                columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
+                columns = {name: getattr(edited, name) for name in EDITED_IN_PLACE} | {"recipe": HAND}
                 done = facts.change(tx, old, "edited", actor=HAND, **columns)
             else:
                 done = _replace(tx, dependencies, old, entered)

@@ -11,8 +11,8 @@ from memstore._sync.derive.facts.changes import with_outdated
 from memstore._sync.store import chunks, facts
 from memstore._sync.store.database import Transaction
 from memstore.derive.facts.drafts import ExtractedFact, Successor
-from memstore.derive.facts.reconcile import MODEL_RECIPE, reconcile
-from memstore.derive.facts.slots import READER_RECIPE, slot_of_fact
+from memstore.derive.facts.reconcile import MODEL_RECIPE_PREFIX, reconcile
+from memstore.derive.facts.slots import READER_RECIPE_PREFIX, slot_of_fact
 from memstore.models import FactColumns
 
 
@@ -30,7 +30,7 @@ def reapply(tx: Transaction, fact: FactColumns, *, actor: str, later: UUID | Non
 
 def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
     """Return what was said next after a fact and ends it: a value of its slot, or by the reader; None for nothing."""
-    slot, is_read = slot_of_fact(fact), fact.recipe.startswith(READER_RECIPE)
+    slot, is_read = slot_of_fact(fact), fact.recipe.startswith(READER_RECIPE_PREFIX)
     if slot is None and not is_read:
         return None
     model, vector = chunks.vector_of(tx, fact.id) if is_read else (None, None)
@@ -72,8 +72,8 @@ def restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
     Its slot is decided anew.
     """
     for done in facts.superseded_by(tx, new.fact.id):
-        is_anew = done.actor.startswith(READER_RECIPE) and done.actor != new.fact.recipe
-        is_named = is_anew or done.actor.startswith(MODEL_RECIPE)
+        is_anew = done.actor.startswith(READER_RECIPE_PREFIX) and done.actor != new.fact.recipe
+        is_named = is_anew or done.actor.startswith(MODEL_RECIPE_PREFIX)
         fact = facts.fact(tx, done.fact_id) if is_named else None
         has_slot = slot_of_fact(new.fact) is not None
         if fact is None or fact.id in new.ends or (has_slot and fact.attribute == new.fact.attribute):
