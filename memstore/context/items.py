@@ -28,7 +28,7 @@ from memstore.formats.parts import (
 )
 from memstore.models import Amount, Compression, Decision, Fact, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
-from memstore.strategies.base import FENCE, Block, Entry, Turn
+from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
 from memstore.text import fence, format_day
 
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
@@ -288,7 +288,7 @@ class ItemFactory:
         return ContextItem(*about, standing=standing, sources=fact.sources, headers=headers)
 
     def _block(self, block: Block) -> ContextItem:
-        tokens, seq = FENCE + self._line(indent(block.text)), block.first_seq
+        tokens, seq = FENCE_TOKENS + self._line(indent(block.text)), block.first_seq
         note = f"{block.strategy}: messages {seq} to {block.last_seq}"
         return ContextItem(RECENT, "block", block.messages[0].id, tokens, block, block.text, note=note, first_seq=seq)
 

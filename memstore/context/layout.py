@@ -39,7 +39,7 @@ from memstore.context.selection import (
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
-from memstore.models import LONGEST_PREVIEW, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import MAX_PREVIEW_CHARS, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
@@ -277,22 +277,22 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     if isinstance(content, Hit):
         said_at = content.occurred_at if content.tier == Tier.FACTS else None
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
-        values |= {"length": len(content.text), "preview": content.text[:LONGEST_PREVIEW]}
+        values |= {"length": len(content.text), "preview": content.text[:MAX_PREVIEW_CHARS]}
         values |= {"note": content.later or item.note, "others": content.later_ids}
     elif isinstance(content, Summary):
-        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:LONGEST_PREVIEW]}
+        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:MAX_PREVIEW_CHARS]}
     elif isinstance(content, Block):
         reason = reason or Reason.COMPRESSED
-        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:LONGEST_PREVIEW]}
+        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:MAX_PREVIEW_CHARS]}
     elif isinstance(content, Turn):
         first, *rest = content.messages
         values = {
             "seqs": (first.seq, content.messages[-1].seq),
             "others": tuple(message.id for message in rest),
-            "preview": f"{first.name or first.role}: {(first.text or '')[:LONGEST_PREVIEW]}",
+            "preview": f"{first.name or first.role}: {(first.text or '')[:MAX_PREVIEW_CHARS]}",
         }
     else:
-        values = {"preview": str(content)[:LONGEST_PREVIEW]}
+        values = {"preview": str(content)[:MAX_PREVIEW_CHARS]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
     return Decision(*about, standing=item.standing, **{"note": item.note, **values})
 

@@ -20,7 +20,7 @@ from memstore.derive.facts.slots import root_of
 from memstore.formats.parts import clean_name, list_line
 from memstore.models import (
     ALWAYS,
-    LONGEST_PREVIEW,
+    MAX_PREVIEW_CHARS,
     PROFILE_HEADINGS,
     Decision,
     Fact,
@@ -169,7 +169,7 @@ def _decision(candidate: _Candidate, counter: TokenCounter, reason: Reason | Non
         said_at=fact.occurred_at,
         valid_to=fact.valid_to,
         standing=standing,
-        preview=candidate.text[:LONGEST_PREVIEW],
+        preview=candidate.text[:MAX_PREVIEW_CHARS],
     )
 
 

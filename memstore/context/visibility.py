@@ -16,7 +16,7 @@ from uuid import UUID
 
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.formats.parts import OtherAssistantMessage, content_parts
-from memstore.models import TO, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.models import ADDRESSEE, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
 from memstore.store import chunks, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
@@ -55,7 +55,7 @@ def addressees(message: Message) -> set[str]:
     >>> sorted(addressees(Message.model_construct(text="@Bob, @carol: ask @dave", meta={})))
     ['bob', 'carol']
     """
-    to = message.meta.get(TO)
+    to = message.meta.get(ADDRESSEE)
     if to is not None:
         return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
     beginning = _MENTIONS.match(message.text or "")

@@ -22,7 +22,7 @@ from math import ceil
 from memstore.models import Message, Role
 from memstore.text import word_set
 
-Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
+Spans = list[tuple[int, int]]
 
 _CLOSERS = "\"'’”“»›)]}*_`」』）】》"
 
@@ -109,7 +109,8 @@ def _line_ends(text: str, place: re.Match[str], item: bool) -> bool:
     gap = place["line"]
     if len(_LINE_END.findall(gap)) > 1 or _ITEM.match(text, place.end()):
         return True
-    return item and gap[-1] not in " \t"  # an indented line goes on with its item
+    # An indented line goes on with its item.
+    return item and gap[-1] not in " \t"
 
 
 def _following(text: str, position: int) -> str:
@@ -140,7 +141,8 @@ def _is_ordinal(word: str, previous: str, following: str, *, first: bool) -> boo
     """Return whether a number with a dot heads a list item or is a German ordinal: "1. Buy milk", "am 3. Mai"."""
     if first:
         return True
-    if len(word) < 3 and (following[:1].islower() or previous.lower() in _BEFORE_ORDINAL):  # "Samstag 27. ging es"
+    # As in "Samstag 27. ging es".
+    if len(word) < 3 and (following[:1].islower() or previous.lower() in _BEFORE_ORDINAL):
         return True
     return following.lower() in _MONTHS
 
@@ -157,10 +159,11 @@ def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
-_FULL = 0.9  # of the limit is aimed at, as tokens are not spread evenly
-_MIN_BLOCK = 100  # characters: a shorter block is a part of its sentence
+# Of the limit: tokens are not spread evenly.
+_TARGET_SHARE = 0.9
+_MIN_BLOCK_CHARS = 100
 _LINE = re.compile(r"\S.*")
-_MAX_LINE = 240  # characters; a longer line is a paragraph
+_MAX_LINE_CHARS = 240
 
 
 def split_text(
@@ -186,7 +189,8 @@ def split_text(
         return [(start, stop)]
     parts = [part for span in split(text) for part in _cut_long(text, *span, limit, count)]
     chunks: Spans = []
-    first = new = 0  # the part that the chunk begins with, and the first one that no chunk has yet
+    # `first` is the part that the chunk begins with, `new` the first one that no chunk has yet.
+    first = new = 0
     while new < len(parts):
         if first < new and parts[first][2] + parts[new][2] > limit:
             first = new
@@ -208,7 +212,7 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     tokens = count(text[start:stop])
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
-    size = -(-(stop - start) // ceil(tokens / (_FULL * limit)))
+    size = -(-(stop - start) // ceil(tokens / (_TARGET_SHARE * limit)))
     has_words = _SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
@@ -223,7 +227,8 @@ def _word_end(text: str, start: int, position: int, stop: int) -> int:
     """Return the last end of a word up to a position; the next one if there is none."""
     if position == stop:
         return stop
-    part = text[start : position + 1]  # one character more tells whether a word ends here
+    # One character more tells whether a word ends here.
+    part = text[start : position + 1]
     if part[-1].isspace():
         return start + len(part.rstrip())
     words = part.rsplit(None, 1)
@@ -241,7 +246,7 @@ def split_code_blocks(text: str) -> Spans:
     """
     ends = [0]
     for block in _CODE_BLOCK.finditer(text):
-        if len(block[0]) >= _MIN_BLOCK:
+        if len(block[0]) >= _MIN_BLOCK_CHARS:
             ends += [block.start(), block.end()]
     ends.append(len(text))
     return [(start, stop) for start, stop in pairwise(ends) if start < stop]
@@ -252,18 +257,18 @@ def split_lines(text: str) -> Spans:
     return [
         (line.start() + start, line.start() + stop)
         for line in _LINE.finditer(text)
-        for start, stop in (sentences(line[0]) if len(line[0]) > _MAX_LINE else [(0, len(line[0].rstrip()))])
+        for start, stop in (sentences(line[0]) if len(line[0]) > _MAX_LINE_CHARS else [(0, len(line[0].rstrip()))])
     ]
 
 
-SPEAKERS = frozenset({Role.USER, Role.ASSISTANT})  # whose sentences are summarized
-MAX_CALL = 8  # times the bound: how long a call may be that is cut nowhere
+SUMMARIZED_ROLES = frozenset({Role.USER, Role.ASSISTANT})
+MAX_CALL_FACTOR = 8
 
 
 def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> Iterator[Sequence[Message]]:
     """Yield the closed segments, each of at most `tokens` tokens, or one message; the open rest waits.
 
-    A call of tools and its results stay together, up to `MAX_CALL` times the tokens.
+    A call of tools and its results stay together, up to `MAX_CALL_FACTOR` times the tokens.
     """
     start = 0
     while stop := _find_close(messages, start, gap, tokens):
@@ -273,7 +278,8 @@ def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> 
 
 def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens: int) -> int:
     """Return the index after the messages that can belong to one segment; 0 where more may come."""
-    size, call = 0, start  # `call` is the last message that is no tool's result
+    # `call` is the last message that is no tool's result.
+    size, call = 0, start
     for index in range(start, len(messages)):
         message = messages[index]
         is_over = size + _size(message) > tokens
@@ -282,14 +288,15 @@ def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens:
             if index > start and (is_over or abs(message.occurred_at - messages[index - 1].occurred_at) > gap):
                 return index
             call = index
-        elif is_over and (call > start or size >= MAX_CALL * tokens):
+        elif is_over and (call > start or size >= MAX_CALL_FACTOR * tokens):
             return call if call > start else index
         size += _size(message)
         # After a call more may come that belongs to it.
-        if size >= (MAX_CALL * tokens if message.tool_calls or is_result else tokens):
+        if size >= (MAX_CALL_FACTOR * tokens if message.tool_calls or is_result else tokens):
             return index + 1
     return 0
 
 
 def _size(message: Message) -> int:
-    return max(1, message.tokens)  # messages without any text would be a segment without an end
+    # Messages without any text would be a segment without an end.
+    return max(1, message.tokens)

@@ -79,7 +79,8 @@ class Dependencies:
 
         Raises `ModelUnavailable` for an error that may pass: then nothing is set aside.
         """
-        if self.embedder is None or not texts:  # all messages of a batch may be erased
+        # All messages of a batch may be erased.
+        if self.embedder is None or not texts:
             return [None] * len(texts)
         try:
             return _embed_accepted(self.embedder, texts)

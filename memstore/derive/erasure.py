@@ -30,7 +30,7 @@ from memstore.store import erasure, facts, messages, postings, queue, vector_ind
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
-_NAME = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")  # what is written with a capital, and numbers
+_NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
     "its log and in backups until those are gone (docs/reference/erasure.md)"
@@ -76,7 +76,8 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
         if dry_run:
             await tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=())
-        if not is_user and not certificate.is_empty:  # of a user the outbox is gone
+        # Of a user the outbox is gone.
+        if not is_user and not certificate.is_empty:
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
             tx.record_event(EventType.ERASED, None, **body)
@@ -118,7 +119,8 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         rows = {table: n for table, n in (await erasure.count_references(tx, searched)).items() if n}
         scan = ScanResult(erasure.TABLES, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
-    if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
+    # Where nothing was, nothing is kept of it either.
+    if not digests and certificate.is_empty:
         return replace(certificate, id=None)
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)
@@ -165,18 +167,21 @@ async def _remove_jobs(database: Database, target: ErasureTarget, certificate: C
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))
 
 
-Run = tuple[int, int]  # the first and the last number of messages in a row
+SeqRange = tuple[int, int]
 ACTOR = "erasure"
 
 
 @dataclass(slots=True)
 class Removal:
-    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again."""
+    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again.
+
+    Its items are facts and summaries.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     again: Counter[str] = field(default_factory=Counter)
     messages: list[UUID] = field(default_factory=list)
-    items: list[UUID] = field(default_factory=list)  # facts and summaries
+    items: list[UUID] = field(default_factory=list)
 
 
 async def _remove_rows(
@@ -201,7 +206,8 @@ async def _remove_rows(
     since = min((message.recorded_at for message in doomed), default=None)
     removal.counts["invalid_responses"] += await erasure.remove_answers_about_facts(tx, gone, since)
     removal.counts.update(await erasure.remove_chunks(tx, [*ids, *removal.items]))
-    if posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
+    # Postings hold chunks by number: the next maintenance of the user makes them anew.
+    if posted:
         removal.counts["term_postings"] += await postings.forget(tx)
     later = _find_later(await erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
@@ -224,7 +230,8 @@ def _stays(fact: DependentFact) -> bool:
     if not fact.born_here:
         return True
     spoken = {*content_words(fact.said), *content_words(fact.subject)}
-    return set(content_words(fact.text)) <= spoken  # it has no word of the erased alone, and keeps its id and marks
+    # It has no word of the erased alone, and keeps its id and marks.
+    return set(content_words(fact.text)) <= spoken
 
 
 def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]) -> dict[UUID, UUID]:
@@ -233,7 +240,8 @@ def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]
     later = {}
     for fact in successor.keys() - gone:
         line = [fact]
-        while (other := successor.get(line[-1])) is not None and other not in line:  # values may come back
+        # Values may come back.
+        while (other := successor.get(line[-1])) is not None and other not in line:
             line.append(other)
             if other not in gone:
                 later[fact] = other
@@ -241,8 +249,8 @@ def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]
     return later
 
 
-def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
-    runs: defaultdict[UUID, list[Run]] = defaultdict(list)
+def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[SeqRange]]:
+    runs: defaultdict[UUID, list[SeqRange]] = defaultdict(list)
     for message in doomed:
         conversation_runs = runs[message.conversation_id]
         if conversation_runs and conversation_runs[-1][1] == message.seq - 1:
@@ -252,7 +260,7 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run
     return runs
 
 
-async def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
+async def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[SeqRange], removal: Removal) -> None:
     """Remove the summaries over these messages; other messages under them are to be summarized once more."""
     removed = await erasure.remove_summaries(tx, conversation, runs)
     removal.items += [summary.id for summary in removed]
@@ -278,7 +286,7 @@ async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], rem
 
 
 async def _find_facts_read_with(
-    tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
+    tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[SeqRange]]
 ) -> list[UUID]:
     """Return facts that have words of these messages which their own do not say.
 
@@ -295,7 +303,7 @@ async def _find_facts_read_with(
         )
     }
     for fact in await erasure.facts_by_models(tx):
-        names = set(content_words(" ".join(_NAME.findall(fact.text))))
+        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(fact.text))))
         read[fact.id] = read.get(fact.id, set()) | names
     erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if read else set()
     shared = {fact: words & erased for fact, words in read.items() if words & erased}
@@ -303,7 +311,8 @@ async def _find_facts_read_with(
     return [fact for fact, words in shared.items() if words - set(content_words(said.get(fact, "")))]
 
 
-MAX_IDS = 20  # that are searched for in every table and column, one after the other
+# Each is searched for in every table and column, one after the other.
+MAX_SCANNED_IDS = 20
 
 
 async def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
@@ -311,11 +320,14 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
 
     That of a retention names a conversation that goes on: nothing is searched for.
     """
-    if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+    # Every erasure names one id: of none, all would be found to be gone.
+    if not certificate.erased:
         raise InvalidInput("This certificate names nothing that was erased: give it whole.")
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
         rows = Counter(await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = await erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_IDS]])
+    tables, elsewhere = await erasure.scan_tables(
+        database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]]
+    )
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-SELDOM = 12  # words among which one common word of the language must be
-UNKNOWN = "und"  # ISO 639's code for a language that is not known
+WORDS_PER_COMMON_WORD = 12
+# ISO 639's code for a language that is not known.
+UNKNOWN = "und"
 _WORD = re.compile(r"[^\W\d_]+(?=['’])['’]?|[^\W\d_]+")
 _COMMON = {
     "en": (
@@ -50,4 +51,4 @@ def language_of(text: str) -> str:
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(text[:4_000])]
     counts = sorted((sum(weights.get(word, 0.0) for word in words), code) for code, weights in _WEIGHTS.items())
     (second, _), (most, code) = counts[-2:]
-    return code if most > second and most * SELDOM >= len(words) else UNKNOWN
+    return code if most > second and most * WORDS_PER_COMMON_WORD >= len(words) else UNKNOWN

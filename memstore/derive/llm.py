@@ -28,9 +28,10 @@ from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MOST_YEARS = 150  # between when something was said and when it holds: 9999 means for ever, and 1 no year
-MOST_PAYLOAD = 100_000  # characters that are kept of an answer that cannot be used
-MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
+# Between when something was said and when it holds: 9999 means for ever, and 1 no year.
+MAX_YEARS_APART = 150
+MAX_PAYLOAD_CHARS = 100_000
+MIN_TEXT_TOKENS = 64
 
 
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
@@ -108,7 +109,7 @@ def read_day(written: str | None, said: datetime) -> datetime | None:
     if not match:
         return None
     year, month, day = (int(number or 1) for number in match.groups())
-    if abs(year - said.year) > MOST_YEARS:
+    if abs(year - said.year) > MAX_YEARS_APART:
         return None
     try:
         return datetime(year, month, day, tzinfo=said.tzinfo)
@@ -124,11 +125,11 @@ def split_to_window(
 ) -> list[list[Passage]]:
     """Return the passages in groups that fit into one call each, answer included; long ones are cut between sentences.
 
-    `make` returns the chat about a group. Raises `PromptTooLong` if the window leaves less than `MIN_ROOM` tokens for
+    `make` returns the chat about a group. Raises `PromptTooLong` if the window leaves less than `MIN_TEXT_TOKENS` for
     text.
     """
     room = model.context_tokens - max_tokens
-    if room - model.max_prompt_tokens(make([])) < MIN_ROOM:
+    if room - model.max_prompt_tokens(make([])) < MIN_TEXT_TOKENS:
         raise PromptTooLong(
             f"{model.name} has a window of {model.context_tokens} tokens: the prompt and an answer of {max_tokens} "
             "leave no room for messages. Give it a larger window."
@@ -147,7 +148,7 @@ def _split_passage(passage: Passage, make: ChatMaker, model: ChatModel, room: in
     def cost(text: str) -> int:
         return model.max_prompt_tokens(make([replace(passage, text=text)]))
 
-    frame = cost("")  # what is around the text
+    frame = cost("")
     if cost(passage.text) <= room:
         return [passage]
     spans = split_text(passage.text, max(1, room - frame), lambda text: cost(text) - frame, 0)
@@ -155,12 +156,13 @@ def _split_passage(passage: Passage, make: ChatMaker, model: ChatModel, room: in
 
 
 def _strip(text: str) -> str:
-    if not (words := text.replace("\0", " ").strip()):  # Postgres cannot keep NUL
+    # Postgres cannot keep NUL.
+    if not (words := text.replace("\0", " ").strip()):
         raise ValueError("it is blank")
     return words
 
 
-NotBlank = Annotated[str, AfterValidator(_strip)]  # of an answer
+NotBlank = Annotated[str, AfterValidator(_strip)]
 
 
 class CallMeter:
@@ -275,7 +277,8 @@ class LLMSession:
             call = usage_of(call, error, began, self.price)
             raise
         finally:
-            self.usage = self.usage.plus(call)  # first: who is shown the call may raise
+            # First: who is shown the call may raise.
+            self.usage = self.usage.plus(call)
             self.meter.end(began, call)
 
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
@@ -289,6 +292,6 @@ class LLMSession:
                 to_seq=request.to_seq,
                 recipe=request.recipe,
                 error=replace_invalid_chars(error),
-                payload=replace_invalid_chars(payload[:MOST_PAYLOAD]),
+                payload=replace_invalid_chars(payload[:MAX_PAYLOAD_CHARS]),
             )
         )

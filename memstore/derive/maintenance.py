@@ -21,7 +21,7 @@ from memstore.store.database import Database
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import PostingReach
 
-RENEWED_AT_ONCE = 2000  # chunks
+RENEWAL_BATCH_CHUNKS = 2000
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -58,7 +58,7 @@ async def renew_terms(database: Database, user: UUID) -> None:
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
             [version] = tx.first
-            batch = await chunks.terms_to_renew(tx, after, RENEWED_AT_ONCE)
+            batch = await chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
         if not batch:
             break
         seen, renewed = True, await to_thread(chunks.hash_anew, user, batch)
@@ -69,7 +69,8 @@ async def renew_terms(database: Database, user: UUID) -> None:
             except ConcurrentUpdate:  # something was erased meanwhile, maybe one of them
                 continue
         after = batch[-1].number
-    with suppress(ConcurrentUpdate):  # another process does the same
+    # Another process may do the same.
+    with suppress(ConcurrentUpdate):
         async with database.user_transaction(user) as tx:
             if seen and (await postings.reach(tx)).posted:
                 await postings.forget(tx)
@@ -122,7 +123,8 @@ async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> 
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as tx:
             run = await postings.next_run(tx, after)
-        if not run:  # the last ones are gone
+        # The last ones may be gone.
+        if not run:
             return
         async with database.user_transaction(user, async_commit=True) as tx:
             await postings.post(tx, run, after)

@@ -36,7 +36,8 @@ logger = logging.getLogger("memstore")
 
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
+# Of every conversation, not of one.
+SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
 # The user's version and embedders: results are saved only if both are still the same.
 USER_STATE = (erasure.VERSION, chunks.MODELS)
@@ -83,19 +84,23 @@ class DeriveScope:
 
 @dataclass(slots=True)
 class RunState:
-    """The rows made so far, the failures, and how far each deriver is."""
+    """The rows made so far, the failures, and how far each deriver is.
+
+    `refused` are messages without a vector, `began` is when each deriver asked a chat model first. A deriver that fails
+    requests the others to stop; they run in threads.
+    """
 
     progress: Progress = lambda *_: None
     totals: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)  # messages without a vector
+    refused: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
-    stop_requested: Flag = field(default_factory=Flag)  # another deriver has failed
-    lock: Lock = field(default_factory=Lock)  # derivers run in threads
-    began: dict[str, float] = field(default_factory=dict)  # when each deriver asked a chat model first
+    stop_requested: Flag = field(default_factory=Flag)
+    lock: Lock = field(default_factory=Lock)
+    began: dict[str, float] = field(default_factory=dict)
 
     def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
         """Record the rows that a deriver made of the messages up to `to_seq`."""
@@ -149,10 +154,12 @@ async def derive(
     dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
-    if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
+    # One model, one question at a time.
+    if any(deriver.producer.uses_llm for deriver in derivers):
         for call in calls:
             await call()
-    else:  # at once: messages are read while vectors are computed and rows are written
+    else:
+        # At once: messages are read while vectors are computed and rows are written.
         await run_all(calls, run.stop_requested.set)
     async with database.admin_transaction() as tx:
         stale = await chunks.users_of_other_tokenizer(tx, only.user)
@@ -194,7 +201,8 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
         if not page:
             return
         after = page[-1]
-        if deriver.producer.uses_llm:  # one by one, in order: a model is shown what is known by then
+        # One by one, in order: a model is shown what is known by then.
+        if deriver.producer.uses_llm:
             is_away = False
             for user, user_works in groupby(page, key=lambda work: work.user_id):
                 works = list(user_works)
@@ -207,7 +215,8 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
                 except ModelUnavailable as error:
                     if is_away:
                         raise
-                    is_away = True  # or it is for this user's words alone, which must not hold up the others
+                    # Or it is for this user's words alone, which must not hold up the others.
+                    is_away = True
                     run.wait(deriver.name, error)
             continue
         # Short conversations in groups, so that the encoder is not fed them one by one.
@@ -327,7 +336,8 @@ async def _record_llm_usage(database: Database, work: PendingWork, results: Sequ
     """Store the cost of dropped answers, which counts for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
         async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
-            if tx.first != [None]:  # an erased user counts for nobody
+            # An erased user counts for nobody.
+            if tx.first != [None]:
                 for session in sessions:
                     await llm_usage.keep(tx, session.usage, ())
 
@@ -400,7 +410,8 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
         if isinstance(error, ModelChanged):
             return await _rebuild(database, deriver, work, recipe, run)
         if isinstance(error, ConcurrentUpdate):
-            return None  # somebody else derives this conversation, or some of it was erased
+            # Somebody else derives this conversation, or some of it was erased.
+            return None
         raise
     run.made.update(counts)
     run.made["redone"] += 1

@@ -21,12 +21,13 @@ from memstore.store.tokenize import terms
 from memstore.text import read_json
 from memstore.tool_calls import name_of, raw_arguments
 
-MAX_SNIPPET = 240  # characters
+MAX_SNIPPET_CHARS = 240
 MAX_SNIPPETS = 2000
-UNLIKE = 0.3  # gain of a snippet whose shape no other one has
-NUMBERED = 0.5  # gain of a snippet with a number if no other has one
-MAX_FIELDS = 12  # of a row
-MAX_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
+UNIQUE_SHAPE_GAIN = 0.3
+RARE_NUMBER_GAIN = 0.5
+MAX_ROW_FIELDS = 12
+# A query or a path is whole, a file's text is not.
+MAX_VALUE_CHARS = 160
 MAX_INPUTS = 8
 
 Count = Callable[[str], int]
@@ -48,7 +49,8 @@ _STATE = re.compile(r"(?:^|[_.-])(?:status|state|ok|success|total|count|price|am
 # What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.
 _WORDS = re.compile(r"\w+")
 _NAMED = re.compile(r"[^\W_](?:[\w./:@#+-]*[^\W_])?")
-_SMALL = re.compile(r"\d{1,2}")  # a number that stands in many rows by chance
+# It stands in many rows by chance.
+_SMALL_NUMBER = re.compile(r"\d{1,2}")
 _MARKED = re.compile(r"\d|\w[_/@#:]\w|[a-z][A-Z]|[A-Z]{3}")
 
 
@@ -60,7 +62,8 @@ class Focus:
     names: frozenset[str] = frozenset()
 
 
-Snippet = tuple[str, float]  # a part of a result, and from 0 up how much a reader would want it
+# A part of a result, and from 0 up how much a reader would want it.
+Snippet = tuple[str, float]
 
 
 def find_names(text: str) -> frozenset[str]:
@@ -106,7 +109,7 @@ def _has_failed(text: str) -> bool:
 def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
     """Yield lines, the first and the last ones above all; sentences where lines are long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if sum(len(line) > MAX_SNIPPET for line in lines) * 2 > len(lines):
+    if sum(len(line) > MAX_SNIPPET_CHARS for line in lines) * 2 > len(lines):
         lines = [" ".join(text[start:stop].split()) for start, stop in sentences(text)]
     ends = {2: 0.3, len(lines) - 2: 0.3, 1: 0.7, len(lines) - 1: 0.7, 0: 0.9}
     for place, line in enumerate(lines):
@@ -115,13 +118,14 @@ def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
 
 def _reward_unlike(snippets: Sequence[Snippet]) -> list[float]:
     """Score snippets unlike the others higher: the one definition among forty uses, the one number in a page."""
-    shapes = [_WORDS.sub("w", text)[:40] for text, _ in snippets]  # every word and number is alike
+    # Every word and number is alike.
+    shapes = [_WORDS.sub("w", text)[:40] for text, _ in snippets]
     frequency = Counter(shapes)
     most = max(frequency.values())
     numbered = [bool(re.search(r"\d", text)) for text, _ in snippets]
-    rare = NUMBERED * (1 - sum(numbered) / len(snippets))
+    rare = RARE_NUMBER_GAIN * (1 - sum(numbered) / len(snippets))
     return [
-        score + UNLIKE * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
+        score + UNIQUE_SHAPE_GAIN * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
         for (_, score), shape, has_number in zip(snippets, shapes, numbered, strict=True)
     ]
 
@@ -159,14 +163,14 @@ def _common_fields(rows: Sequence[Any]) -> list[str]:
     """Return the names of the fields of rows that are alike: said once, they save tokens."""
     if len(rows) < 2 or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
         return []
-    return [key for key, value in rows[0].items() if not isinstance(value, dict | list)][:MAX_FIELDS]
+    return [key for key, value in rows[0].items() if not isinstance(value, dict | list)][:MAX_ROW_FIELDS]
 
 
 def _row(value: Any) -> str:
     if not isinstance(value, dict):
         return _scalar(value)
     scalars = [(key, inner) for key, inner in value.items() if not isinstance(inner, dict | list)]
-    return ", ".join(f"{key} {_scalar(inner)}" for key, inner in scalars[:MAX_FIELDS])
+    return ", ".join(f"{key} {_scalar(inner)}" for key, inner in scalars[:MAX_ROW_FIELDS])
 
 
 def _scalar(value: Any) -> str:
@@ -178,13 +182,13 @@ def _scalar(value: Any) -> str:
 def _score(text: str, focus: Focus) -> float:
     score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
     shared = find_names(text) & focus.names
-    score += min(3.0, sum(0.2 if _SMALL.fullmatch(name) else 1.5 for name in shared))
+    score += min(3.0, sum(0.2 if _SMALL_NUMBER.fullmatch(name) else 1.5 for name in shared))
     return score + min(1.5, 0.5 * len(terms(text).keys() & focus.stems))
 
 
 def _truncate(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= MAX_SNIPPET else f"{flat[:MAX_SNIPPET]}…"
+    return flat if len(flat) <= MAX_SNIPPET_CHARS else f"{flat[:MAX_SNIPPET_CHARS]}…"
 
 
 def describe_turn(call: Message, results: Sequence[Message], focus: Focus, limit: int, count: Count) -> str:
@@ -200,7 +204,7 @@ def describe_calls(
     limit: int,
     count: Count,
     *,
-    max_value: int = MAX_VALUE,
+    max_value: int = MAX_VALUE_CHARS,
 ) -> Iterator[str]:
     """Yield a sentence for each call, without a result what was asked of the tool.
 
@@ -218,7 +222,7 @@ def describe_calls(
 
 def call_inputs(call: Message) -> str:
     """Return the inputs of all calls of a message, in which readers look for names."""
-    return " ".join(_describe_inputs(raw_arguments(tool_call), MAX_VALUE) for tool_call in call.tool_calls or ())
+    return " ".join(_describe_inputs(raw_arguments(tool_call), MAX_VALUE_CHARS) for tool_call in call.tool_calls or ())
 
 
 def _describe_inputs(arguments: object, max_value: int) -> str:

@@ -49,14 +49,17 @@ from memstore.telemetry import operation_span
 logger = logging.getLogger("memstore")
 
 SWEEP_TASK, MAINTENANCE_TASK = "memstore.sweep", "memstore.retain"
-URGENT = 100  # the priority of a sweep, which takes milliseconds
-HEARTBEATS = 6  # within the time after which a worker counts as dead
-MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked again
-RETRY_SECONDS = 10  # more before each attempt
-CONNECTIONS = 4  # for the queue: jobs hold none while they work
-QUEUE_WINDOW = 1000  # jobs of a kind that wait
+# A sweep takes milliseconds.
+SWEEP_PRIORITY = 100
+HEARTBEATS_PER_TIMEOUT = 6
+MODEL_RETRY_DELAY = timedelta(seconds=60)
+RETRY_STEP_SECONDS = 10
+# Jobs hold none while they work.
+MAX_QUEUE_CONNECTIONS = 4
+MAX_WAITING_JOBS = 1000
 
-RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
+# A second try adds to the prompt what was wrong with the first answer.
+RETRY_PROMPT_TOKENS = 600
 
 
 class ConversationFailed(MemstoreError):
@@ -82,10 +85,12 @@ class Worker:
         self.made = Counter(_totals(RunState()))
         self.meter = CallMeter(self._show_call)
         self._on_call = on_call
-        self._users: set[UUID] = set()  # whose memory was derived
+        # The users whose memory was derived.
+        self._users: set[UUID] = set()
         self._database = database
         self._dependencies = replace(dependencies, meter=self.meter)
-        self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
+        # By backfill, then by name.
+        self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}
         self._settings = dependencies.settings
         self._concurrency = concurrency
         self._only = only
@@ -99,11 +104,13 @@ class Worker:
 
     def _restart(self) -> None:
         if self._running is not None:
-            self._running.cancel()  # procrastinate finishes what runs, and takes nothing more
+            # procrastinate finishes what runs, and takes nothing more.
+            self._running.cancel()
 
     async def run(self) -> None:
         """Work until `stop` is called. While the database is away, wait for it."""
-        threads = self._concurrency * len(watermarks.DERIVERS) + 4  # asyncio's own pool has six on two cores
+        # asyncio's own pool has six on two cores.
+        threads = self._concurrency * len(watermarks.DERIVERS) + 4
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, "memstore-work"))
         pause = 0.5
         try:
@@ -116,12 +123,14 @@ class Worker:
                     logger.warning("the queue does not answer, trying again in %.1f s: %s", pause, cause)
                     pause = min(pause * 2, 30.0)
                     with suppress(DatabaseError):
-                        async with self._database.admin_transaction():  # starts an embedded database that has died
+                        # This starts an embedded database that has died.
+                        async with self._database.admin_transaction():
                             pass
                 if not self._stopping:
                     await asyncio.sleep(pause)
         finally:
-            with suppress(DatabaseError):  # the hourly task does it then
+            # Else the hourly task does it.
+            with suppress(DatabaseError):
                 await run_maintenance(self._database, self._users, self._settings)
 
     async def _run_app(self) -> None:
@@ -134,7 +143,7 @@ class Worker:
             options: WorkerOptions = {
                 "concurrency": self._concurrency,
                 "install_signal_handlers": False,
-                "update_heartbeat_interval": stalled / HEARTBEATS,
+                "update_heartbeat_interval": stalled / HEARTBEATS_PER_TIMEOUT,
                 "stalled_worker_timeout": stalled,
                 "fetch_job_polling_interval": 1.0,
                 "delete_jobs": "successful",
@@ -149,15 +158,18 @@ class Worker:
 
     def _app(self) -> App:
         kwargs = options_of(self._database.url) | {"application_name": "memstore worker", "prepare_threshold": None}
-        connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=CONNECTIONS)
+        connector = PsycopgConnector(
+            conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=MAX_QUEUE_CONNECTIONS
+        )
         app = App(connector=connector)
         attempts = self._settings.worker_attempts
-        retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=RETRY_SECONDS)
+        retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=RETRY_STEP_SECONDS)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
-        sweep = app.task(name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=URGENT, pass_context=True)(
-            self._sweep
-        )
-        app.periodic(cron=f"* * * * * */{self._settings.worker_sweep_seconds}")(sweep)  # the sixth field is of seconds
+        sweep = app.task(
+            name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=SWEEP_PRIORITY, pass_context=True
+        )(self._sweep)
+        # The sixth field is of seconds.
+        app.periodic(cron=f"* * * * * */{self._settings.worker_sweep_seconds}")(sweep)
         maintenance = app.task(
             name=MAINTENANCE_TASK, queue="sweep", queueing_lock=MAINTENANCE_TASK, pass_context=False
         )(self._maintain_users)
@@ -176,11 +188,13 @@ class Worker:
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
-        run = RunState()  # of its own: failures in other conversations are not this one's
+        # Of its own: failures in other conversations are not this one's.
+        run = RunState()
         job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
             if (cap := self._settings.llm_daily_tokens) is not None:
-                async with self._database.admin_transaction() as tx:  # others may have used some of today's tokens
+                # Others may have used some of today's tokens.
+                async with self._database.admin_transaction() as tx:
                     self.meter.left = await llm_usage.tokens_left(tx, cap)
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
@@ -199,7 +213,8 @@ class Worker:
             if run.failed:
                 raise ConversationFailed(f"{len(run.failed)} derivers failed; the log says why")
             logger.warning("waiting: %s", "; ".join(run.waiting))
-            at = datetime.now(UTC) + MODEL_RETRY  # by a new job: to wait is no attempt
+            # By a new job: to wait is no attempt.
+            at = datetime.now(UTC) + MODEL_RETRY_DELAY
             await self._defer(context.app, place, min(job.priority, queue.PRIORITY_SWEPT), at)
 
     async def _defer(self, app: App, place: ConversationKey, priority: int, at: datetime | None = None) -> None:
@@ -265,13 +280,15 @@ class Worker:
         """Take up the jobs of dead workers, and enqueue what is pending and has no job."""
         manager, seconds = context.app.job_manager, self._settings.worker_stalled_seconds
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=seconds):
-            with suppress(ConnectorException):  # it has ended meanwhile: its worker was only slow
+            # It has ended meanwhile where its worker was only slow.
+            with suppress(ConnectorException):
                 await self._take_up(manager, job)
         await manager.prune_stalled_workers(seconds)
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:
-        if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):  # a retry would meet the lock of the next one
+        # A retry would meet the lock of the next one.
+        if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
             await manager.finish_job(job, status=Status.FAILED, delete_job=False)
@@ -298,9 +315,9 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> No
             states = await backfills.states(tx)
         counts = await queue.counts(database)
         if only is None:
-            room = QUEUE_WINDOW - (counts.waiting - counts.backfilling)
+            room = MAX_WAITING_JOBS - (counts.waiting - counts.backfilling)
             await _enqueue(database, None, states, room, queue.PRIORITY_SWEPT)
-        room = QUEUE_WINDOW - counts.backfilling
+        room = MAX_WAITING_JOBS - counts.backfilling
         for backfill in [id for id, state in states.items() if state == backfills.RUNNING and only in (None, id)]:
             added, is_done = await _enqueue(database, backfill, (), room, queue.PRIORITY_BACKFILL)
             room -= added
@@ -349,7 +366,8 @@ class CappedChatModel:
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the model's answer, after reserving its tokens."""
         once = self.max_prompt_tokens(messages) + max_tokens
-        tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
+        # It may be asked once more.
+        tokens = once + min(self.context_tokens, once + RETRY_PROMPT_TOKENS)
         self._run(self._reserve(tokens))
         usage, began = Usage("", self.name), time.monotonic()
         try:

@@ -26,7 +26,7 @@ from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.files import parse_object, printable
 from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json
-from memstore.models import LONGEST_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
+from memstore.models import MAX_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
 FORMAT, FORMAT_VERSION = "memstore-export", 1
@@ -308,7 +308,7 @@ class DocumentLine(_UserOwned):
     namespace: Annotated[list[str], Field(min_length=1)]
     key: str
     value: Json
-    ttl: Annotated[float, Field(ge=1e-6, le=LONGEST_TTL.total_seconds())] | None = None
+    ttl: Annotated[float, Field(ge=1e-6, le=MAX_TTL.total_seconds())] | None = None
     expires_at: UtcTime | None = None
     created_at: UtcTime
     updated_at: UtcTime

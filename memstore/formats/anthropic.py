@@ -28,8 +28,10 @@ from memstore.formats.parts import (
 from memstore.models import INSTRUCTION_ROLES, Json, Role
 from memstore.tool_calls import arguments_of, name_of, stored_call
 
-OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
-NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
+# A user has the first word, whatever the window begins with.
+OPENING = "[Here the conversation opens.]"
+# Blank texts are refused, and the question must be there.
+EMPTY_QUESTION_TEXT = "[An empty message.]"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.STANDING_FACTS, PartKind.SUMMARIES)
 
@@ -117,7 +119,7 @@ def _blocks(part: PromptPart, ids: _CallIds) -> list[Json]:
         result = {"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id"))}
         return [result | ({"content": blocks} if blocks else {})]
     if part.kind is PartKind.QUESTION and not blocks:
-        return [_text(NOTHING)]
+        return [_text(EMPTY_QUESTION_TEXT)]
     calls = message.get("tool_calls") or ()
     return [*blocks, *(_use(call, ids) for call in calls)]
 

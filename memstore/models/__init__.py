@@ -5,7 +5,7 @@ timezone-aware: `occurred_at` is when something was said, `recorded_at` is when 
 """
 
 from memstore.models.contexts import (
-    LONGEST_PREVIEW as LONGEST_PREVIEW,
+    MAX_PREVIEW_CHARS as MAX_PREVIEW_CHARS,
     PROFILE_HEADINGS as PROFILE_HEADINGS,
     Amount as Amount,
     Compression as Compression,
@@ -50,10 +50,10 @@ from memstore.models.facts import (
     latest_first as latest_first,
 )
 from memstore.models.messages import (
+    ADDRESSEE as ADDRESSEE,
     IMPORTED_MEMORY as IMPORTED_MEMORY,
     INSTRUCTION_ROLES as INSTRUCTION_ROLES,
-    LONGEST_TTL as LONGEST_TTL,
-    TO as TO,
+    MAX_TTL as MAX_TTL,
     TRUST as TRUST,
     TRUSTED as TRUSTED,
     UNTRUSTED as UNTRUSTED,

@@ -16,8 +16,9 @@ from pydantic import TypeAdapter
 from memstore.models.messages import Json
 from memstore.text import quantify
 
-LONGEST_PREVIEW = 160  # characters of how an item begins
-Amount = int | float  # tokens (int), or a share of the room (float): 1 is a token, 1.0 is all
+MAX_PREVIEW_CHARS = 160
+# Tokens (int), or a share of the room (float): 1 is a token, 1.0 is all.
+Amount = int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +184,16 @@ class Receipt:
         if moment := self.arguments.get("as_of"):
             lines.append(f"of what was known at {moment}")
         for section, tokens in self.sections.items():
-            bar = "█" * round(BAR_WIDTH * tokens / self.budget)
+            bar = "█" * round(BAR_COLUMNS * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
         for section in dict.fromkeys(decision.section for decision in self.decisions()):
             inside = [decision for decision in self.included if decision.section == section]
             outside = [decision for decision in self.left_out if decision.section == section]
             lines.append(f"{section}: {len(inside)} in, {len(outside)} out")
             for sign, decisions in (("+", inside), ("-", outside)):
-                lines += [f"  {sign} {_explain(decision, self)}" for decision in decisions[:MOST_LISTED]]
-                if len(decisions) > MOST_LISTED:
-                    lines.append(f"  {sign} and {len(decisions) - MOST_LISTED:,} more")
+                lines += [f"  {sign} {_explain(decision, self)}" for decision in decisions[:MAX_LISTED_ITEMS]]
+                if len(decisions) > MAX_LISTED_ITEMS:
+                    lines.append(f"  {sign} and {len(decisions) - MAX_LISTED_ITEMS:,} more")
         for step in self.compressed:
             size = f"{step.tokens_before:,} → {step.tokens_after:,} tokens"
             lines.append(f"{step.strategy}: {quantify(step.turns, 'turn')}, {size}")
@@ -237,18 +238,18 @@ class Profile:
         return as_json(self, exclude={"receipt"}) | {"receipt": self.receipt.as_dict()}
 
 
-BAR_WIDTH, MOST_LISTED, MOST_CHARACTERS = 40, 12, 64  # columns of the meter, items of a section, characters of one
+BAR_COLUMNS, MAX_LISTED_ITEMS, MAX_ITEM_CHARS = 40, 12, 64
 
 
 def _explain(decision: Decision, receipt: Receipt) -> str:
     largest = sorted(decision.parts.items(), key=lambda part: (-part[1], part[0]))
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
     score = "" if decision.score is None else f"score {decision.score:.3f}" + (f" ({parts})" if parts else "")
-    size = (
-        quantify(decision.tokens, "token") if decision.tokens or not score else ""
-    )  # superseded facts are not counted
+    # Superseded facts are not counted.
+    size = quantify(decision.tokens, "token") if decision.tokens or not score else ""
     why = [str(decision.reason or ""), decision.note]
-    why = why[decision.note.startswith(why[0]) :]  # "not visible to bob" says both
+    # "not visible to bob" says both.
+    why = why[decision.note.startswith(why[0]) :]
     if decision.reason == Reason.SUPERSEDED and decision.others:
         unknown = Decision(decision.section, decision.kind, decision.others[0], 0)
         successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)
@@ -262,7 +263,7 @@ def _preview(decision: Decision) -> str:
     if not decision.preview:
         return f"[{decision.kind} {decision.id}]" if decision.id else f"[{decision.kind}]"
     line = " ".join(decision.preview.split())
-    return f"“{line if len(line) <= MOST_CHARACTERS else f'{line[: MOST_CHARACTERS - 1].rstrip()}…'}”"
+    return f"“{line if len(line) <= MAX_ITEM_CHARS else f'{line[: MAX_ITEM_CHARS - 1].rstrip()}…'}”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +370,8 @@ class Replay:
 
 def as_json(value: Any, **options: Any) -> Json:
     """Return a dataclass as JSON, without default values; `options` are pydantic's."""
-    kind: Any = type(value)  # mypy takes no type of Any for hashable
+    # mypy takes no type of Any for hashable.
+    kind: Any = type(value)
     body: Json = adapter(kind).dump_python(value, mode="json", **{"exclude_defaults": True, **options})
     return body
 

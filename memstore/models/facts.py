@@ -103,7 +103,8 @@ TYPE_ORDER: tuple[str | None, ...] = (
 )
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
 IMPORTANCES = ALWAYS, NORMAL, UNIMPORTANT = get_args(Importance)
-QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
+# Only untrusted sources say it: it waits until it is confirmed.
+QUARANTINED = "quarantined"
 # "ended" and "expired" are in no column: facts are returned with them
 STORED_ACTIVE = ("active", "ended", "expired")
 FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
@@ -114,7 +115,8 @@ _KINDS = {
     "procedure": "procedural",
     "task": "episodic",
 }
-HAND = "hand"  # the recipe and the actor of what people enter themselves
+# The recipe and the actor of what people enter themselves.
+HAND = "hand"
 
 
 def with_state_now(fact: Fact) -> Fact:

@@ -32,7 +32,8 @@ RoleName = Literal["system", "developer", "user", "assistant", "tool"]
 INSTRUCTION_ROLES = frozenset({Role.SYSTEM, Role.DEVELOPER})
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
-TO = "to"  # in metadata: whom a message is for
+# In metadata: whom a message is for.
+ADDRESSEE = "to"
 # In metadata: what kind of an assistant's memory was imported as the message. Saved ones speak of "User".
 IMPORTED_MEMORY = "imported_memory"
 ImportedMemory = Literal["saved memory", "about the user", "instructions", "project"]
@@ -209,7 +210,8 @@ def in_order_of_time(items: Iterable[Said]) -> list[Said]:
 
 
 Namespace = tuple[str, ...]
-LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 9999 could not be read again
+# 999 years: a moment beyond the year 9999 could not be read again.
+MAX_TTL = timedelta(days=365_000)
 
 
 @dataclass(frozen=True, slots=True)

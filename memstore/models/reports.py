@@ -351,18 +351,18 @@ class Certificate:
 
 
 class EventType(StrEnum):
-    """The kinds of events, each with the keys of its body.
+    """The kinds of events. docs/reference/events.md has the keys of their bodies.
 
     Events are stored in the transaction in which they happened.
     """
 
-    MESSAGE_ADDED = "message_added"  # from_seq, to_seq, tokens: of the messages of one call
-    SUMMARIZATION_COMPLETED = "summarization_completed"  # strategy, from_seq, to_seq, summaries, before, after, saved
-    SUMMARIZATION_FAILED = "summarization_failed"  # strategy, from_seq, error (its type)
-    FACTS_EXTRACTED = "facts_extracted"  # recipe, from_seq, to_seq, facts (new ones); if any, quarantined and refused
-    FACT_SUPERSEDED = "fact_superseded"  # fact, by, action
-    CONTEXT_ASSEMBLED = "context_assembled"  # receipt, budget, tokens, sections
-    ERASED = "erased"  # erasure (the certificate's id, which has the ids), scope, counts; none of a whole user
+    MESSAGE_ADDED = "message_added"
+    SUMMARIZATION_COMPLETED = "summarization_completed"
+    SUMMARIZATION_FAILED = "summarization_failed"
+    FACTS_EXTRACTED = "facts_extracted"
+    FACT_SUPERSEDED = "fact_superseded"
+    CONTEXT_ASSEMBLED = "context_assembled"
+    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from pydantic_core import to_json
 
 from memstore.errors import InvalidInput
-from memstore.models import LONGEST_PREVIEW, Decision, Event, EventType, Json, Reason, Receipt
+from memstore.models import MAX_PREVIEW_CHARS, Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
@@ -68,7 +68,7 @@ async def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Re
         if decision.id is not None and decision.reason != Reason.NOT_VISIBLE
     }
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
-    rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=LONGEST_PREVIEW) if wanted else []
+    rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=MAX_PREVIEW_CHARS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
         replace(
@@ -95,7 +95,7 @@ def _preview(
         elif decision.kind == "text" and decision.reason is None:  # items left out were not sent
             text = texts.get(f"<{decision.section}> {counts[decision.section]}", "")
             counts[decision.section] += 1
-        shown.append(replace(decision, preview=text[:LONGEST_PREVIEW]))
+        shown.append(replace(decision, preview=text[:MAX_PREVIEW_CHARS]))
     return tuple(shown)
 
 

@@ -25,10 +25,10 @@ from memstore.errors import InvalidInput
 from memstore.models import INSTRUCTION_ROLES, Compression, Fact, Message, Role, Summary
 from memstore.providers import TokenCounter
 
-PROTECTED = 4  # the newest turns, which are never compressed
-MESSAGE = 4  # tokens of a message besides its content, about
-FENCE = 24  # tokens around blocks that stand together, about
-MAX_OPTION_VALUE = 1_000_000  # turns or tokens in an option
+PROTECTED_TURNS = 4
+MESSAGE_OVERHEAD_TOKENS = 4
+FENCE_TOKENS = 24
+MAX_OPTION_VALUE = 1_000_000
 S = TypeVar("S", bound=Any)  # a summary, or its outline
 
 
@@ -163,7 +163,7 @@ class ConversationView:
             isinstance(entry, Block) and not (place and isinstance(self.entries[place - 1], Block))
             for place, entry in enumerate(self.entries)
         )
-        return sum(self.size(entry) for entry in self.entries) + runs * FENCE
+        return sum(self.size(entry) for entry in self.entries) + runs * FENCE_TOKENS
 
     @property
     def count(self) -> int:
@@ -210,7 +210,7 @@ class ConversationView:
             covered = tuple(turn for entry in taken for turn in turns_of(entry))
             if covered != block.turns or any(map(self.is_protected, taken)):
                 raise ValueError(f"A block takes what is not to be taken: the turn {taken[0].first_seq}")
-            shorter = block.tokens + FENCE < sum(map(self.size, taken))
+            shorter = block.tokens + FENCE_TOKENS < sum(map(self.size, taken))
             entries += [block] if shorter else taken
         return replace(self, entries=tuple(entries))
 
@@ -256,7 +256,7 @@ def view_of(
         room=room,
         counter=counter,
         sizes={turn.first_seq: sum(_tokens_of(message, counter) for message in turn.messages) for turn in turns},
-        protected=frozenset(instructions | keep | {turn.first_seq for turn in turns[-PROTECTED:]}),
+        protected=frozenset(instructions | keep | {turn.first_seq for turn in turns[-PROTECTED_TURNS:]}),
         summaries=tuple(summaries),
         facts=tuple(facts),
         relevance=relevance or {},
@@ -265,7 +265,11 @@ def view_of(
 
 def _tokens_of(message: Message, counter: TokenCounter) -> int:
     """Return about the tokens of a message: what is stored, where the same counter counted it."""
-    return message.tokens + MESSAGE if message.counter == counter.name else counter.count_message(message.as_chat())
+    return (
+        message.tokens + MESSAGE_OVERHEAD_TOKENS
+        if message.counter == counter.name
+        else counter.count_message(message.as_chat())
+    )
 
 
 def compress(view: ConversationView, strategies: Sequence[Strategy]) -> ConversationView:
@@ -366,7 +370,8 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
             tokens -= longer_by
             chosen[place : place + 1] = reversed(under)
             if longer_by < 0:
-                place = 0  # others may fit now
+                # Others may fit now.
+                place = 0
         else:
             place += 1
     return [nest.ordered[position] for position in chosen]

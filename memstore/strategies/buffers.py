@@ -24,7 +24,7 @@ from memstore.errors import InvalidInput
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
 from memstore.strategies.base import (
-    PROTECTED,
+    PROTECTED_TURNS,
     Block,
     ConversationView,
     Entry,
@@ -35,15 +35,18 @@ from memstore.strategies.base import (
     turns_of,
 )
 
-OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
-CALLS = 0.5  # of a digest's tokens: the share of calls, where each outcome is as long as the room allows
-SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
-LONGEST_LINE = 400  # characters
-EMPTY = "…"  # a block that has no text
-LONGEST_EPISODE = 400  # tokens
-SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
-BEFORE = 6  # turns before the call whose names count too
-GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
+MIN_OUTCOME_TOKENS, MAX_OUTCOME_TOKENS = 30, 120
+# Of a digest's tokens; each outcome is as long as the room allows.
+CALLS_SHARE = 0.5
+# Of a block's tokens: the other half is for what no summary says, such as what tools gave.
+SUMMARIES_SHARE = 0.5
+MAX_LINE_CHARS = 400
+EMPTY_BLOCK_TEXT = "…"
+MAX_EPISODE_TOKENS = 400
+MAX_SHORTENED_CHARS = 200
+MAX_TURNS_BEFORE_CALL = 6
+# Older compactions share one.
+MAX_OWN_BLOCKS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Threshold:
         if not points:
             return view
         ends = [0, *(point.end for point in points)]
-        ends = [0, *ends[-GENERATIONS:]] if len(ends) > GENERATIONS + 1 else ends
+        ends = [0, *ends[-MAX_OWN_BLOCKS:]] if len(ends) > MAX_OWN_BLOCKS + 1 else ends
         limit = int(self.blocks * view.room)
         made: list[Block] = []
         for begin, end in reversed(list(pairwise(ends))):
@@ -173,7 +176,7 @@ def compaction_points(view: ConversationView, trigger: float, target: float, all
         if live + compressed <= trigger * view.room:
             continue
         moved = begin
-        while moved <= place - PROTECTED and live + allotted * view.room > target * view.room:
+        while moved <= place - PROTECTED_TURNS and live + allotted * view.room > target * view.room:
             live -= 0 if view.is_protected(view.entries[moved]) else current[moved]
             moved += 1
         if moved > begin:
@@ -211,7 +214,7 @@ def _make_blocks(
         notes = ()
         if room > 0:
             lines.append(digest(calls, [turn for entry in run for turn in turns_of(entry)], room, upto))
-        blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY, since))
+        blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY_BLOCK_TEXT, since))
     return blocks
 
 
@@ -232,11 +235,13 @@ def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -
     view = calls.view
     first, last = turns[0].first_seq, turns[-1].messages[-1].seq
     inside = [summary for summary in view.summaries if first <= summary.from_seq and summary.to_seq <= last]
-    above = sorted(cover(inside, last, int(SUMMARIES * limit)), key=lambda summary: summary.from_seq)
+    above = sorted(cover(inside, last, int(SUMMARIES_SHARE * limit)), key=lambda summary: summary.from_seq)
     written = [" ".join(summary.text.split()) for summary in above if summary.text != EMPTY_SUMMARY]
     room = limit - sum(view.counter.count(f"{text}\n") for text in written)
     said = "\n".join(written)
-    outcome = max(OUTCOME, min(LONGEST_OUTCOME, int(CALLS * room / max(1, sum(map(is_call, turns))))))
+    outcome = max(
+        MIN_OUTCOME_TOKENS, min(MAX_OUTCOME_TOKENS, int(CALLS_SHARE * room / max(1, sum(map(is_call, turns)))))
+    )
     lines = [line for line in _lines(calls, turns, outcome, upto) if line.partition(": ")[2] not in said]
     return "\n".join([*written, *best_lines(view, lines, room)])
 
@@ -256,7 +261,7 @@ def sentence_lines(turns: Sequence[Turn]) -> list[str]:
         if first.text:
             who = first.name or first.role.capitalize()
             spans = sentences(first.text)[:MAX_SENTENCES]
-            lines += [f"{who}: {' '.join(first.text[start:stop].split())[:LONGEST_LINE]}" for start, stop in spans]
+            lines += [f"{who}: {' '.join(first.text[start:stop].split())[:MAX_LINE_CHARS]}" for start, stop in spans]
     return lines
 
 
@@ -297,7 +302,7 @@ class GoalBatch:
             if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
                 continue
             present = turns_of(goals[place + self.older_than][0])[0] if self.older_than else turns[-1]
-            limit = min(LONGEST_EPISODE, int(self.share * sum(view.whole(entry) for entry in goal)))
+            limit = min(MAX_EPISODE_TOKENS, int(self.share * sum(view.whole(entry) for entry in goal)))
             text = _episode(calls, turns, calls.places[present.first_seq], limit)
             blocks.append(view.block(self, goal, text, present.messages[-1].seq))
         return view.with_blocks(blocks)
@@ -314,9 +319,9 @@ def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int)
     room = limit - view.counter.count(goal) - view.counter.count(answer)
     return "\n".join(
         [
-            f"Goal: {goal or _join(sentence_lines(asked[:1]))[:SHORTENED]}",
+            f"Goal: {goal or _join(sentence_lines(asked[:1]))[:MAX_SHORTENED_CHARS]}",
             *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
-            f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:SHORTENED]}",
+            f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:MAX_SHORTENED_CHARS]}",
         ]
     )
 
@@ -414,7 +419,7 @@ class ToolSummaries:
         """
         place = self.places[turn.first_seq]
         question = self._questions[place]
-        around = self._names[max(0, place - BEFORE) : upto + 1]
+        around = self._names[max(0, place - MAX_TURNS_BEFORE_CALL) : upto + 1]
         request = f"{question.text if question else ''} {_spoken(turn)}"
         sought = Focus(frozenset(terms(request)), frozenset().union(*around))
         return describe_turn(turn.messages[0], turn.messages[1:], sought, limit, self.view.counter.count)

@@ -29,7 +29,7 @@ GONE = ModelUnavailable("The model is away.")
 @pytest.fixture(autouse=True)
 def short_talks_are_summarized(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they are their own summaries, and no model is asked."""
-    monkeypatch.setattr("memstore.derive.summaries.llm.WHOLE_TOKENS", 0)
+    monkeypatch.setattr("memstore.derive.summaries.llm.MAX_VERBATIM_TOKENS", 0)
 
 
 def use(store: AsyncMemoryStore, *, facts: ScriptedChatModel | None = None, summaries: Any = None) -> None:

@@ -127,7 +127,7 @@ class WatchedEmbedder(HashingEmbedder):
 
 
 async def test_no_connection_is_held_while_a_model_works(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memstore.derive.summaries.llm.WHOLE_TOKENS", 0)  # short talks are summarized, too
+    monkeypatch.setattr("memstore.derive.summaries.llm.MAX_VERBATIM_TOKENS", 0)  # short talks are summarized, too
     seen: set[str] = set()
 
     def is_free() -> bool:

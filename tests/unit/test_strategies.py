@@ -16,7 +16,7 @@ from memstore.context.layout import compose
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.strategies import STRATEGY_KINDS, Semantic, SlidingWindow, as_json, get_strategies
 from memstore.strategies.base import (
-    PROTECTED,
+    PROTECTED_TURNS,
     Block,
     ConversationView,
     Strategy,
@@ -109,7 +109,7 @@ def check_places(view: ConversationView, after: ConversationView) -> None:
 
 def check_floor(view: ConversationView, after: ConversationView) -> None:
     kept = [entry for entry in after.entries if isinstance(entry, Turn)]
-    newest = list(view.entries[-PROTECTED:])
+    newest = list(view.entries[-PROTECTED_TURNS:])
     assert kept[len(kept) - len(newest) :] == newest
     must = [
         entry

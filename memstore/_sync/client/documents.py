@@ -16,7 +16,7 @@ from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
-from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
+from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 
 WHOLE_VALUE = "$"  # the path of all of a value
@@ -225,8 +225,8 @@ def _check_new(document: NewDocument) -> None:
         if not isinstance(text, str):
             raise InvalidInput(f"texts: {text!r:.60} under {path!r:.60} is no text.")
     ttl = document.ttl
-    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= LONGEST_TTL):
-        raise InvalidInput(f"ttl={ttl!r:.60}: give a timedelta of at most {LONGEST_TTL.days} days, or None.")
+    if ttl is not None and not (isinstance(ttl, timedelta) and timedelta(0) < ttl <= MAX_TTL):
+        raise InvalidInput(f"ttl={ttl!r:.60}: give a timedelta of at most {MAX_TTL.days} days, or None.")
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:

@@ -24,7 +24,7 @@ from memstore.context.utterances import (
     score_comment,
 )
 from memstore.derive.facts.quotations import words_of
-from memstore.models import LONGEST_PREVIEW, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
+from memstore.models import MAX_PREVIEW_CHARS, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
@@ -81,7 +81,7 @@ def _older_than_read(first: int, last: int) -> Iterator[Decision]:
 
 
 def _unpaired(message: Message) -> Decision:
-    preview = f"{message.name or message.role}: {message.text or ''}"[:LONGEST_PREVIEW]
+    preview = f"{message.name or message.role}: {message.text or ''}"[:MAX_PREVIEW_CHARS]
     seqs = (message.seq, message.seq)
     return Decision("recent", "message", message.id, message.tokens, Reason.UNPAIRED, seqs=seqs, preview=preview)
 
@@ -300,7 +300,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:LONGEST_PREVIEW])
+    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:MAX_PREVIEW_CHARS])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -319,7 +319,7 @@ def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
-    past = stored_facts.past(tx, facts, resolved.request.as_of, LONGEST_PREVIEW) if facts else {}
+    past = stored_facts.past(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for candidate in gone:

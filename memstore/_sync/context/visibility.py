@@ -20,7 +20,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.formats.parts import OtherAssistantMessage, content_parts
-from memstore.models import TO, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.models import ADDRESSEE, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
@@ -56,7 +56,7 @@ def addressees(message: Message) -> set[str]:
     >>> sorted(addressees(Message.model_construct(text="@Bob, @carol: ask @dave", meta={})))
     ['bob', 'carol']
     """
-    to = message.meta.get(TO)
+    to = message.meta.get(ADDRESSEE)
     if to is not None:
         return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
     beginning = _MENTIONS.match(message.text or "")

@@ -24,8 +24,9 @@ from memstore.store.rows import NewChunk, PendingWork, Row
 
 T_co = TypeVar("T_co", covariant=True)
 
-MIN_CHUNK = 16  # tokens
-BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
+MIN_CHUNK_TOKENS = 16
+# A batch is held in memory, and a message may have megabytes.
+MAX_BATCH_TOKENS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ChunkBatch(DerivedBatch):
 def find_batch_end(tx: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return messages.last_within(tx, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
+    return messages.last_within(tx, work.conversation_id, work.done_seq + 1, last, MAX_BATCH_TOKENS)
 
 
 def load_next_messages(tx: Transaction, work: PendingWork, limit: int) -> MessageBatch:
@@ -60,9 +61,11 @@ class ChunkDeriver:
     """Makes chunks, terms and vectors of messages."""
 
     name = "chunks"
-    batch_size = 512  # enough for the encoder to sort them by length
+    # Enough for the encoder to sort them by length.
+    batch_size = 512
     uses_llm = False
-    recipe = "chunks/4"  # without the embedder. A new one holds for new messages; older chunks stay as they are
+    # Without the embedder. A new one holds for new messages; older chunks stay as they are.
+    recipe = "chunks/4"
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -142,7 +145,7 @@ class Chunker:
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
-        limit = max(MIN_CHUNK, self._limit - self._count(speaker_prefixed(speaker, "")))
+        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(speaker_prefixed(speaker, "")))
         split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more chunks in all.
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:

@@ -25,10 +25,13 @@ from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
 
-BATCH = 256  # chunks or documents: at most so many are lost when this is killed
+# Chunks or documents: at most so many are lost when this is killed.
+MAX_BATCH_ITEMS = 256
 
-Progress = Callable[[int, int], None]  # chunks done, chunks in all
-RefusedTexts: TypeAlias = dict[tuple[UUID, str], MissingVector]  # of documents, by their ids and paths
+# Called with the chunks done and the chunks in all.
+Progress = Callable[[int, int], None]
+# Of documents, by their ids and paths.
+RefusedTexts: TypeAlias = dict[tuple[UUID, str], MissingVector]
 
 
 @dataclass(slots=True)
@@ -100,9 +103,10 @@ def _move(database: Database, dependencies: Dependencies, user: UUID, model: Mod
             vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
         with database.user_transaction(user) as tx:
             chunks.lock_user(tx)
-            bare = embedding_models.chunks_without_vector(tx, model.id, limit=BATCH, after=after)
+            bare = embedding_models.chunks_without_vector(tx, model.id, limit=MAX_BATCH_ITEMS, after=after)
             texts = _missing_texts(tx, model.id, refused)
-            if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
+            # Derivers are not to wait for that many.
+            if len(bare) + len(texts) >= MAX_BATCH_ITEMS:
                 continue
             made, without = _embed_chunks(dependencies, bare)
             counts.add(chunks.add_vectors(tx, made, model.id), without)
@@ -139,7 +143,8 @@ def clean(database: Database) -> MigrationReport:
 def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int:
     with database.user_transaction(user) as tx:
         indexed = [model for model in retired if vector_indexes.is_made(tx, model.id)]
-    for model in indexed:  # first: else it would be changed for each vector
+    # First: else it would be changed for each vector.
+    for model in indexed:
         vector_indexes.drop(database, user, model.id)
     with database.user_transaction(user) as tx:
         removed = embedding_models.remove_retired(tx)
@@ -174,7 +179,7 @@ def _fill_chunks(
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
             [erasure_version] = tx.first
-            batch = embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
+            batch = embedding_models.chunks_without_vector(tx, model, limit=MAX_BATCH_ITEMS, after=after)
         vectors, refused = _embed_chunks(dependencies, batch)
         try:
             with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
@@ -183,7 +188,8 @@ def _fill_chunks(
             continue
         counts.add(len(vectors), refused)
         after = batch[-1].number if batch else after
-        if len(batch) < BATCH:  # what comes meanwhile could be embedded for as long as somebody talks
+        # What comes meanwhile could be embedded for as long as somebody talks.
+        if len(batch) < MAX_BATCH_ITEMS:
             return after
 
 
@@ -226,8 +232,8 @@ def _fill_documents(
 
 
 def _missing_texts(tx: Transaction, model: UUID, refused: RefusedTexts) -> list[MissingVector]:
-    texts = documents.lacking_texts(tx, model, limit=BATCH + len(refused))
-    return [text for text in texts if refused.get((text.id, text.path)) != text][:BATCH]
+    texts = documents.lacking_texts(tx, model, limit=MAX_BATCH_ITEMS + len(refused))
+    return [text for text in texts if refused.get((text.id, text.path)) != text][:MAX_BATCH_ITEMS]
 
 
 def _embed_documents(

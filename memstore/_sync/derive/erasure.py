@@ -30,7 +30,7 @@ from memstore.derive.facts.normalization import content_words
 from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
-_NAME = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")  # what is written with a capital, and numbers
+_NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
     "its log and in backups until those are gone (docs/reference/erasure.md)"
@@ -76,7 +76,8 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         if dry_run:
             tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=())
-        if not is_user and not certificate.is_empty:  # of a user the outbox is gone
+        # Of a user the outbox is gone.
+        if not is_user and not certificate.is_empty:
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
             tx.record_event(EventType.ERASED, None, **body)
@@ -118,7 +119,8 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         rows = {table: n for table, n in (erasure.count_references(tx, searched)).items() if n}
         scan = ScanResult(erasure.TABLES, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
-    if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
+    # Where nothing was, nothing is kept of it either.
+    if not digests and certificate.is_empty:
         return replace(certificate, id=None)
     erasure.raise_version(tx)
     kept = messages.add_tombstones(tx, id, digests)
@@ -165,18 +167,21 @@ def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certifi
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))
 
 
-Run = tuple[int, int]  # the first and the last number of messages in a row
+SeqRange = tuple[int, int]
 ACTOR = "erasure"
 
 
 @dataclass(slots=True)
 class Removal:
-    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again."""
+    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again.
+
+    Its items are facts and summaries.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     again: Counter[str] = field(default_factory=Counter)
     messages: list[UUID] = field(default_factory=list)
-    items: list[UUID] = field(default_factory=list)  # facts and summaries
+    items: list[UUID] = field(default_factory=list)
 
 
 def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], posted: int) -> Removal:
@@ -199,7 +204,8 @@ def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: S
     since = min((message.recorded_at for message in doomed), default=None)
     removal.counts["invalid_responses"] += erasure.remove_answers_about_facts(tx, gone, since)
     removal.counts.update(erasure.remove_chunks(tx, [*ids, *removal.items]))
-    if posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
+    # Postings hold chunks by number: the next maintenance of the user makes them anew.
+    if posted:
         removal.counts["term_postings"] += postings.forget(tx)
     later = _find_later(erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
@@ -222,7 +228,8 @@ def _stays(fact: DependentFact) -> bool:
     if not fact.born_here:
         return True
     spoken = {*content_words(fact.said), *content_words(fact.subject)}
-    return set(content_words(fact.text)) <= spoken  # it has no word of the erased alone, and keeps its id and marks
+    # It has no word of the erased alone, and keeps its id and marks.
+    return set(content_words(fact.text)) <= spoken
 
 
 def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]) -> dict[UUID, UUID]:
@@ -231,7 +238,8 @@ def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]
     later = {}
     for fact in successor.keys() - gone:
         line = [fact]
-        while (other := successor.get(line[-1])) is not None and other not in line:  # values may come back
+        # Values may come back.
+        while (other := successor.get(line[-1])) is not None and other not in line:
             line.append(other)
             if other not in gone:
                 later[fact] = other
@@ -239,8 +247,8 @@ def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]
     return later
 
 
-def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
-    runs: defaultdict[UUID, list[Run]] = defaultdict(list)
+def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[SeqRange]]:
+    runs: defaultdict[UUID, list[SeqRange]] = defaultdict(list)
     for message in doomed:
         conversation_runs = runs[message.conversation_id]
         if conversation_runs and conversation_runs[-1][1] == message.seq - 1:
@@ -250,7 +258,7 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run
     return runs
 
 
-def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
+def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[SeqRange], removal: Removal) -> None:
     """Remove the summaries over these messages; other messages under them are to be summarized once more."""
     removed = erasure.remove_summaries(tx, conversation, runs)
     removal.items += [summary.id for summary in removed]
@@ -275,7 +283,9 @@ def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: 
     removal.counts["events"] += erasure.remove_events(tx, [*removal.items, *receipts])
 
 
-def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]) -> list[UUID]:
+def _find_facts_read_with(
+    tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[SeqRange]]
+) -> list[UUID]:
     """Return facts that have words of these messages which their own do not say.
 
     Rules read the messages before, of which any word counts. A chat model reads a whole segment and is shown facts of
@@ -289,7 +299,7 @@ def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mappi
         for fact in erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
     }
     for fact in erasure.facts_by_models(tx):
-        names = set(content_words(" ".join(_NAME.findall(fact.text))))
+        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(fact.text))))
         read[fact.id] = read.get(fact.id, set()) | names
     erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if read else set()
     shared = {fact: words & erased for fact, words in read.items() if words & erased}
@@ -297,7 +307,8 @@ def _find_facts_read_with(tx: Transaction, messages: Sequence[UUID], runs: Mappi
     return [fact for fact, words in shared.items() if words - set(content_words(said.get(fact, "")))]
 
 
-MAX_IDS = 20  # that are searched for in every table and column, one after the other
+# Each is searched for in every table and column, one after the other.
+MAX_SCANNED_IDS = 20
 
 
 def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
@@ -305,11 +316,12 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
 
     That of a retention names a conversation that goes on: nothing is searched for.
     """
-    if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
+    # Every erasure names one id: of none, all would be found to be gone.
+    if not certificate.erased:
         raise InvalidInput("This certificate names nothing that was erased: give it whole.")
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
         rows = Counter((erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_IDS]])
+    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]])
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

@@ -18,7 +18,7 @@ from pydantic_core import to_json
 
 from memstore._sync.store.database import Read, Transaction
 from memstore.errors import InvalidInput
-from memstore.models import LONGEST_PREVIEW, Decision, Event, EventType, Json, Reason, Receipt
+from memstore.models import MAX_PREVIEW_CHARS, Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.sql import statements
 
@@ -69,7 +69,7 @@ def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]
         if decision.id is not None and decision.reason != Reason.NOT_VISIBLE
     }
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
-    rows = tx.tuples(SQL["says"], ids=ids, starts=starts, most=LONGEST_PREVIEW) if wanted else []
+    rows = tx.tuples(SQL["says"], ids=ids, starts=starts, most=MAX_PREVIEW_CHARS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
         replace(
@@ -96,7 +96,7 @@ def _preview(
         elif decision.kind == "text" and decision.reason is None:  # items left out were not sent
             text = texts.get(f"<{decision.section}> {counts[decision.section]}", "")
             counts[decision.section] += 1
-        shown.append(replace(decision, preview=text[:LONGEST_PREVIEW]))
+        shown.append(replace(decision, preview=text[:MAX_PREVIEW_CHARS]))
     return tuple(shown)
 
 

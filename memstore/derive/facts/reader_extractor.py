@@ -32,7 +32,7 @@ from memstore.derive.facts.slots import Slot
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader import read_notes
 from memstore.derive.reader.notes import Note, ReaderInput
-from memstore.models import IMPORTED_MEMORY, TO, TRUST, TRUSTED, Message, Role
+from memstore.models import ADDRESSEE, IMPORTED_MEMORY, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
 MEMORIES_READ_WHOLE = ("saved memory", "about the user", "instructions")
@@ -121,7 +121,7 @@ def _is_heard_by_all(asker: Message, message: Message) -> bool:
     is_person = asker.role == Role.USER and asker.name != message.name
     is_assistant = asker.role == Role.ASSISTANT and not asker.name
     is_trusted = asker.meta.get(TRUST, TRUSTED) == TRUSTED
-    is_for_all = TO not in asker.meta and not (asker.text or "").lstrip().startswith("@")
+    is_for_all = ADDRESSEE not in asker.meta and not (asker.text or "").lstrip().startswith("@")
     return asker.seq == message.seq - 1 and (is_person or is_assistant) and is_trusted and is_for_all
 
 

@@ -16,12 +16,13 @@ from math import exp
 from memstore.models import Role
 from memstore.store.tokenize import terms
 
-TOOL = "Tool"  # the speaker of lines about calls
-ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it advises may not be what happens
+TOOL_SPEAKER = "Tool"
+# Who proposes and says back; what it advises may not be what happens.
+ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 
-RECENT = 6  # turns: how far back a sentence takes up what was said
-CHAT = 0.05  # the likelihood below which a sentence is worth its words only
-NUMBERS = 0.85  # what a number counts beside a decision
+ECHO_TURNS = 6
+MIN_DECISION_LIKELIHOOD = 0.05
+NUMBER_WEIGHT = 0.85
 # How likely it is that an expert would tell a decision in a sentence, and a number: two logistic regressions on 48
 # sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
 BIAS = (-1.6, -4.4)
@@ -99,7 +100,7 @@ _PLEASANTRY = re.compile(
     r"|nice|awesome|amazing|congrat\w*|sounds|sure|yeah|yes|yep|no problem|that's|glad|so (?:glad|happy)|ok(?:ay)?"
     r"|absolutely|totally|definitely|keep|hallo|danke|tschüss|schön|super|klar|gern\w*|genau|alles (?:gute|klar))\b"
 )
-_FILLER = re.compile(  # a sentence that is nothing else
+_FILLER = re.compile(
     r"^\W*(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|wow|oh"
     r"|ah|hm+|ha(?:ha)*|lol|well|so|and|but|sorry|please|lovely|thanks?|hey|hi|ja|nein|nee|genau|gut|einverstanden"
     r"|passt|stimmt|klar|danke|puh|na|ach|also|hallo|super|schön|natürlich)\b\W*)*$"
@@ -185,7 +186,8 @@ _CUES = {
     "self": _SPEAKS_OF_SELF,
     "others": _OF_OTHERS,
 }
-_SETTLES_NOTHING = {"question", "option"}  # whose choice counts, and not what was offered
+# A choice counts, and not what was offered.
+_SETTLES_NOTHING = {"question", "option"}
 _SAYS_ALONE = {"filler", "echo", "short echo", "number"}
 
 
@@ -228,7 +230,7 @@ class Reading:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
         decision, number = (sum(part) for part in zip(BIAS, *weights, strict=True))
-        return max(0.0, _logistic(decision) - CHAT), NUMBERS * _logistic(number)
+        return max(0.0, _logistic(decision) - MIN_DECISION_LIKELIHOOD), NUMBER_WEIGHT * _logistic(number)
 
 
 def _logistic(value: float) -> float:
@@ -240,16 +242,19 @@ def read_sentences(lines: Sequence[tuple[str, str]]) -> list[Reading]:
     turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda place: lines[place][0])]
     stems = [terms(text) for _, text in lines]
     last_turn = {stem: turn for turn, places in enumerate(turns) for place in places for stem in stems[place]}
-    names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
+    # Who speaks is no matter of the talk.
+    names = terms(" ".join(sorted({speaker for speaker, _ in lines})))
     counts = Counter(number for _, sentence in lines for number in _NUMBERS.findall(sentence))
-    turn_before: dict[str, int] = {}  # the last turn that had a stem, until now
+    # The last turn that had a stem, until now.
+    turn_before: dict[str, int] = {}
     readings: list[Reading] = []
+    # A question with which the turn before ended, and what it proposed.
     asked: int | None = None
-    offered: int | None = None  # a question with which the turn before ended, and what it proposed
+    offered: int | None = None
     for turn, places in enumerate(turns):
         speaker, following = lines[places[0]][0], turns[turn + 1] if turn + 1 < len(turns) else []
         of_turn = {"start"} if turn < 2 else set()
-        if speaker == ASSISTANT:
+        if speaker == ASSISTANT_SPEAKER:
             of_turn.add("assistant")
         answer = lines[following[0]][1].lower() if following else ""
         of_turn |= {"before question"} if is_question(answer) else set()
@@ -261,23 +266,23 @@ def read_sentences(lines: Sequence[tuple[str, str]]) -> list[Reading]:
             text, about = lines[place][1], None
             low = text.lower()
             asks, is_filler = is_question(low), bool(_FILLER.match(low))
-            if speaker == TOOL:
+            if speaker == TOOL_SPEAKER:
                 readings.append(Reading(stems[place], frozenset()))
                 continue
-            if speaker == ASSISTANT and _RECAP.match(low):
+            if speaker == ASSISTANT_SPEAKER and _RECAP.match(low):
                 of_turn.add("recap")
             cues = {"question"} if asks else of_turn | _find_cues(text, low, counts, stems[place])
-            cues |= {"option"} if speaker == ASSISTANT and _OPTION.match(low) else set()
+            cues |= {"option"} if speaker == ASSISTANT_SPEAKER and _OPTION.match(low) else set()
             if stems[place] and not asks:
                 said = [stem for stem in stems[place] if stem not in names]
-                echo = sum(turn - turn_before.get(stem, -RECENT) < RECENT for stem in said)
+                echo = sum(turn - turn_before.get(stem, -ECHO_TURNS) < ECHO_TURNS for stem in said)
                 comes_back = any(last_turn[stem] > turn for stem in said)
                 cues |= _find_echo(echo / len(stems[place]), len(_WORD.findall(text)), comes_back)
             if stems[place] and 2 * len(answered & stems[place].keys()) >= len(stems[place]):
                 cues.add("taken up")
             cues |= {"said first"} if _SAID_FIRST.match(low) else set()
             cues |= {"filler"} if is_filler else set()
-            if is_first and speaker != ASSISTANT and not asks:
+            if is_first and speaker != ASSISTANT_SPEAKER and not asks:
                 proposed = question if question is not None else asked if asked is not None else offered
                 if proposed is not None and _AGREES.search(low) and _AGREEING.match(low):
                     about = proposed
@@ -287,7 +292,7 @@ def read_sentences(lines: Sequence[tuple[str, str]]) -> list[Reading]:
             readings.append(Reading(stems[place], frozenset(cues), about))
             if not is_filler and not asks:
                 is_first = False
-                if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT):
+                if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
                     proposal = place
             question = place if asks else None
         turn_before |= {stem: turn for place in places for stem in stems[place]}
@@ -303,7 +308,8 @@ def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection
     cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
     count = len(_WORD.findall(text))
     cues |= {"thirteen words"} if count > 12 else {"eight words"} if count > 7 else set()
-    if "number" in cues:  # few have one
+    # Few have one.
+    if "number" in cues:
         numbers = _NUMBERS.findall(low)
         cues |= {"date"} if _DATE.search(low) else set()
         cues |= {"figure"} if _FIGURE.search(low) else set()

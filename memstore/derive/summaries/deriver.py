@@ -163,7 +163,8 @@ class SummaryDeriver:
         """Return what `load` returns, as if only the summaries of `results` were stored."""
         to_seq = await find_batch_end(tx, work, limit)
         done = [summary for result in results for summary in result.summaries]
-        reach = Counter[int]()  # the last message that a level covers
+        # The last message that a level covers.
+        reach = Counter[int]()
         for summary in done:
             reach[summary.level] = max(reach[summary.level], summary.to_seq)
         waiting = [summary for summary in done if summary.from_seq > reach[summary.level + 1]]
@@ -194,7 +195,8 @@ class SummaryDeriver:
         try:
             while segments or any(summary.level >= level for summary in batch.waiting):
                 for summary in self.producer.summarize(segments, session):
-                    written.append(summary)  # one by one: the next may fail
+                    # One by one: the next may fail.
+                    written.append(summary)
                 segments = parent_segments(
                     [summary for summary in (*batch.waiting, *written) if summary.level == level]
                 )
@@ -203,8 +205,10 @@ class SummaryDeriver:
             if not self.producer.uses_llm or not written:
                 raise
             last = max((summary.to_seq for summary in written if summary.level == 1), default=0)
-            to_seq = max(batch.work.done_seq, min(last, batch.to_seq - 1))  # never the end: it is taken up again
-        before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
+            # Never the end: it is taken up again.
+            to_seq = max(batch.work.done_seq, min(last, batch.to_seq - 1))
+        # Level 1 comes first.
+        before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))
         # Until a session that goes on is over again, the summary that it has stays.
         reopened = batch.reopened if closed else None
         return SummaryResult(to_seq, written, [], before, reopened, llm_session=session, closes_at=closes_at)
@@ -216,7 +220,8 @@ class SummaryDeriver:
             place = result.reopened
             await chunks.remove(tx, await summaries.remove(tx, place.conversation_id, from_seq=place.seq))
         added = await summaries.add(tx, result.summaries)
-        if added:  # else another process has just made the one that was asked for
+        # With none, another process has just made the one that was asked for.
+        if added:
             await chunks.add(tx, result.chunks, model)
         invalid = 0
         if result.llm_session:
@@ -268,7 +273,8 @@ async def summarize(
     """
     summarizer = make_summarizer(dependencies)
     while True:
-        recipe = await to_thread(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
+        # A server is asked for it, and no connection is held.
+        recipe = await to_thread(lambda: summarizer.recipe)
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
             [erasure_version] = tx.first
             first, last = await _check_range(tx, conversation, from_seq, to_seq)

@@ -22,8 +22,8 @@ from math import inf, log1p
 from uuid import UUID
 
 from memstore import ids
-from memstore.derive.chunking import SPEAKERS, sentences, split_text
-from memstore.derive.summaries.cues import NAME, TOOL, Reading, read_sentences, score_sentence
+from memstore.derive.chunking import SUMMARIZED_ROLES, sentences, split_text
+from memstore.derive.summaries.cues import NAME, TOOL_SPEAKER, Reading, read_sentences, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -36,16 +36,18 @@ from memstore.text import format_day
 # one then keeps hardly differs (docs/reference/measurements.md, "How the nest grows").
 GROUP = 4
 GROWTH = 1.25
-SHARE = 4  # a summary of messages has a quarter of their tokens,
-MIN_TOKENS = 30  # and no fewer than this
-WHOLE_TOKENS = 60  # a talk of no more is its own summary
+COMPRESSION_RATIO = 4
+MIN_SUMMARY_TOKENS = 30
+MAX_VERBATIM_TOKENS = 60
 
-MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
-CONTINUED = " "  # before a further line of the same speaker
-LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
-EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no chunk, no line of a context
-RESULT_TOKENS = 60  # about, for the results of the calls of one message
-MAX_INPUT = 60  # characters
+# A longer one is a list or a listing, and would fill a summary alone.
+MAX_SENTENCE_TOKENS = 80
+SAME_SPEAKER_PREFIX = " "
+LINES_RECIPE_PREFIX = "extractive/"
+# A row without words: no chunk, no line of a context.
+EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"
+RESULT_TOKENS_PER_MESSAGE = 60
+MAX_INPUT_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +126,9 @@ def summary_limit(segment: Segment, settings: Settings) -> int:
     while not segment.level and segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
         level += 1
     if level == 1:
-        return max(
-            MIN_TOKENS, min(segment.tokens // SHARE, settings.segment_tokens // 6)
-        )  # one fits a context of 2,000
-    return max(MIN_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
+        # One fits a context of 2,000.
+        return max(MIN_SUMMARY_TOKENS, min(segment.tokens // COMPRESSION_RATIO, settings.segment_tokens // 6))
+    return max(MIN_SUMMARY_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
@@ -136,22 +137,22 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
     lines: list[Line] = []
     for place, message in enumerate(messages):
         day = format_day(message.occurred_at)
-        if message.role in SPEAKERS and message.text:
+        if message.role in SUMMARIZED_ROLES and message.text:
             speaker = " ".join((message.name or message.role.capitalize()).split()) or "?"
             lines += [Line(day, speaker, text) for text in split_sentences(message.text)]
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
-            limit = RESULT_TOKENS // len(message.tool_calls)
-            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT):
+            limit = RESULT_TOKENS_PER_MESSAGE // len(message.tool_calls)
+            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT_CHARS):
                 name = text.partition("(")[0]
-                for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0):
-                    lines.append(Line(day, TOOL, f"{name} also gave: " * (start > 0) + text[start:stop]))
+                for start, stop in split_text(text, MAX_SENTENCE_TOKENS, _estimate_tokens, 0):
+                    lines.append(Line(day, TOOL_SPEAKER, f"{name} also gave: " * (start > 0) + text[start:stop]))
     return lines
 
 
 def _focus_of(messages: Sequence[Message]) -> Focus:
     """Return what results are searched for: words of what was asked, names of what was said or given to tools."""
-    said = [message.text for message in messages if message.role in SPEAKERS and message.text]
+    said = [message.text for message in messages if message.role in SUMMARIZED_ROLES and message.text]
     inputs = [call_inputs(message) for message in messages if message.tool_calls]
     asked = [message.text for message in messages if message.role == Role.USER and message.text]
     return Focus(frozenset(terms(" ".join([*asked, *inputs]))), find_names(" ".join([*said, *inputs])))
@@ -165,7 +166,7 @@ def split_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text, each on one line, long ones in parts."""
     for start, stop in sentences(text):
         for begin, end in split_text(
-            text[start:stop], MAX_SENTENCE, lambda piece: len(piece.split()) + len(piece) // 8
+            text[start:stop], MAX_SENTENCE_TOKENS, lambda piece: len(piece.split()) + len(piece) // 8
         ):
             yield " ".join(text[start + begin : start + end].split())
 
@@ -175,12 +176,12 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     lines: list[Line] = []
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"
-        if not summary.recipe.startswith(LINES_RECIPE):
+        if not summary.recipe.startswith(LINES_RECIPE_PREFIX):
             lines += [Line(day, "Summary", text) for text in split_sentences(summary.text)]
             continue
         for line in summary.text.splitlines():
             prefix, colon, text = line.partition(": ")
-            if line.startswith(CONTINUED):
+            if line.startswith(SAME_SPEAKER_PREFIX):
                 lines.append(Line(day, speaker, line.lstrip()))
             elif colon:
                 speaker = prefix
@@ -198,22 +199,24 @@ def format_lines(lines: Sequence[Line]) -> str:
         if line.day != day:
             day, speaker = line.day, None
             parts.append(f"{day}:")
-        parts.append(str(line) if line.speaker != speaker else f"{CONTINUED}{line.text}")
+        parts.append(str(line) if line.speaker != speaker else f"{SAME_SPEAKER_PREFIX}{line.text}")
         speaker = line.speaker
     return "\n".join(parts)
 
 
-LINE_TOKENS = 2  # of a line beside its words
-DAY_TOKENS = 6  # about, of the line of a day
-SPEAKER_TOKENS = 2  # about, of a line that names who speaks, beside the name
-NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
-MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
-PASSES = 3  # of the choice, as estimates of tokens are corrected
-MIN_INTEREST = CALL_INTEREST = (
-    0.02  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
-)
-EXTRA = 12  # what a sentence that is sure to be told weighs beside its words, in sentences of mean weight
-MAX_ANSWERED = 25  # words of what stands in brackets
+LINE_OVERHEAD_TOKENS = 2
+DAY_LINE_TOKENS = 6
+SPEAKER_OVERHEAD_TOKENS = 2
+# Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
+NAMES = 1.0
+# Chosen from: one message may have tens of thousands.
+MAX_SENTENCES = 400
+MAX_CHOICE_PASSES = 3
+# Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
+MIN_INTEREST = CALL_INTEREST = 0.02
+# What a sentence that is sure to be told weighs beside its words, in sentences of mean weight.
+CUES_WEIGHT = 12
+MAX_ANSWERED_WORDS = 25
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
 
@@ -237,10 +240,14 @@ class ExtractiveSummarizer:
 
     def _text(self, segment: Segment) -> str:
         lines = segment.lines()
-        if segment.tokens <= WHOLE_TOKENS and self.counter.count(whole := format_lines(lines)) <= WHOLE_TOKENS:
+        if (
+            segment.tokens <= MAX_VERBATIM_TOKENS
+            and self.counter.count(whole := format_lines(lines)) <= MAX_VERBATIM_TOKENS
+        ):
             return whole or EMPTY_SUMMARY
         text = abridge(lines, summary_limit(segment, self.settings), self.counter)
-        if text == EMPTY_SUMMARY and lines:  # not even one fits, and one is better than none
+        # Where not even one fits, one is better than none.
+        if text == EMPTY_SUMMARY and lines:
             text = min((format_lines([line]) for line in lines), key=self.counter.count)
         return text
 
@@ -250,9 +257,10 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     lines, interests, values = _that_stand_alone(lines)
     costs = [counter.count(line.text) for line in lines]
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
-    speaker_costs = {speaker: SPEAKER_TOKENS + counter.count(speaker) for speaker in by_speaker}
+    speaker_costs = {speaker: SPEAKER_OVERHEAD_TOKENS + counter.count(speaker) for speaker in by_speaker}
     heads = [(line.speaker, speaker_costs[line.speaker]) for line in lines]
-    room_share = min(1.0, SHARE * limit / max(1, sum(costs))) ** 8  # steep: with two thirds of it, words decide
+    # Steep: with two thirds of it, words decide.
+    room_share = min(1.0, COMPRESSION_RATIO * limit / max(1, sum(costs))) ** 8
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
@@ -262,14 +270,15 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     stems = [terms(line.text) | by_speaker[line.speaker] for line in lines]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
     of_speakers = {term for stems in by_speaker.values() for term in stems}
-    unit = EXTRA * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
+    unit = CUES_WEIGHT * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
     gains = [
-        _gains(weights, MIN_INTEREST if line.speaker == TOOL else interest, values, unit, of_speakers)
+        _gains(weights, MIN_INTEREST if line.speaker == TOOL_SPEAKER else interest, values, unit, of_speakers)
         for line, weights, interest, values in zip(lines, words, interests, values, strict=True)
     ]
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
-    room = limit - DAY_TOKENS
-    while room > 0 and not (fullest and passes >= PASSES):  # choose again with what the count shows of the costs
+    room = limit - DAY_LINE_TOKENS
+    # Choose again with what the count shows of the costs.
+    while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
         places = _choose(gains, costs, room, heads)
         text = format_lines([lines[place] for place in places])
         tokens, passes = counter.count(text), passes + 1
@@ -298,7 +307,7 @@ def _that_stand_alone(lines: Sequence[Line]) -> tuple[list[Line], list[float], l
 
 def _with_what_it_answers(lines: Sequence[Line], place: int, reading: Reading) -> Line:
     line = lines[place]
-    if reading.about is None or len((about := lines[reading.about]).text.split()) > MAX_ANSWERED:
+    if reading.about is None or len((about := lines[reading.about]).text.split()) > MAX_ANSWERED_WORDS:
         return line
     said = about.text if about.speaker == line.speaker else f"[{about.text}]"
     return replace(line, text=f"{said} {line.text}")
@@ -349,7 +358,7 @@ def _find_mentions(sentence: str) -> set[str]:
     return names | set(_NUMBERS.findall(sentence))
 
 
-Weights = dict[str, float]  # of the stems and names of a sentence
+Weights = dict[str, float]
 
 
 def _choose(
@@ -363,7 +372,7 @@ def _choose(
     chosen: list[int] = []
 
     def head(place: int, before: int | None) -> int:
-        return heads[place][1] if before is None or heads[place][0] != heads[before][0] else LINE_TOKENS
+        return heads[place][1] if before is None or heads[place][0] != heads[before][0] else LINE_OVERHEAD_TOKENS
 
     def cost(place: int) -> int:
         if not heads:
@@ -379,9 +388,11 @@ def _choose(
 
     heap = [(-inf, place) for place in range(len(gains))]
     while heap:
-        best: tuple[float, int, int] | None = None  # less its worth, place, tokens
+        # Less its worth, its place, its tokens.
+        best: tuple[float, int, int] | None = None
         tried: list[tuple[float, int]] = []
-        while heap and (best is None or heap[0][0] < best[0]):  # the worth in the heap is never too small
+        # The worth in the heap is never too small.
+        while heap and (best is None or heap[0][0] < best[0]):
             _, place = heappop(heap)
             gain = sum([weight for word, weight in gains[place].items() if word not in said])
             if costs[place] > limit or not gain:

@@ -22,7 +22,7 @@ from memstore.derive.llm import (
 )
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
-    WHOLE_TOKENS,
+    MAX_VERBATIM_TOKENS,
     ExtractiveSummarizer,
     Segment,
     summary_limit,
@@ -32,11 +32,14 @@ from memstore.models import Summary
 from memstore.providers import ChatModel
 
 VERSION = 1
-BATCH_MESSAGES = 64  # computed at once: what is lost when this is killed
-MOST_MESSAGES = 512  # of a summary on demand: each call costs
-WORDS = 0.6  # words that are asked for, to a token that is allowed: English has 0.75, most languages less
-SLACK = 64  # tokens around the summary in an answer
-MIN_PART = 24  # tokens of a part's summary; with more parts than that allows, the last ones are cut off
+# Computed at once: what is lost when this is killed.
+BATCH_MESSAGES = 64
+MAX_ON_DEMAND_MESSAGES = 512
+# English has 0.75, most languages less.
+WORDS_PER_TOKEN = 0.6
+ANSWER_FRAME_TOKENS = 64
+# With more parts than that allows, the last ones are cut off.
+MIN_PART_TOKENS = 24
 
 
 class LLMSummarizer:
@@ -63,12 +66,13 @@ class LLMSummarizer:
         for segment in segments:
             recipe, text = self.recipe, None
             # What is short is its own summary; very many messages are summarized by their sentences.
-            if session and segment.tokens > WHOLE_TOKENS and len(segment.messages) <= MOST_MESSAGES:
+            if session and segment.tokens > MAX_VERBATIM_TOKENS and len(segment.messages) <= MAX_ON_DEMAND_MESSAGES:
                 try:
                     text = self._write(segment, summary_limit(segment, self.dependencies.settings), session)
                 except ModelAnswerInvalid as error:
                     session.reject(make_request(segment, recipe), str(error), error.payload)
-            if text is None:  # of no use, or there were no words
+            # The answer was of no use, or there were no words.
+            if text is None:
                 yield from self.extractive.summarize([segment])
             else:
                 yield segment.make_summary(text, recipe, self.dependencies.counter)
@@ -108,11 +112,12 @@ def write_summary(
     """
     if not passages:
         return None
-    limit = 2 * max_tokens + SLACK  # the model's tokens may be shorter than the counter's
+    # The model's tokens may be shorter than the counter's.
+    limit = 2 * max_tokens + ANSWER_FRAME_TOKENS
     groups = split_to_window(partial(make_chat, _system_prompt(max_tokens)), passages, session.model, limit)
-    share = max(MIN_PART, max_tokens // len(groups))
+    share = max(MIN_PART_TOKENS, max_tokens // len(groups))
     chats = [make_chat(_system_prompt(share), group) for group in groups]
-    answers = [session.complete(chat, _Summary, 2 * share + SLACK).answer.summary for chat in chats]
+    answers = [session.complete(chat, _Summary, 2 * share + ANSWER_FRAME_TOKENS).answer.summary for chat in chats]
     answer = "\n".join(" ".join(summary.split()) for summary in answers)
     text = _truncate_to_sentence(answer, max_tokens, count)
     if not text:
@@ -122,7 +127,7 @@ def write_summary(
 
 
 def _system_prompt(tokens: int) -> str:
-    return load_prompt("summary").fill(words=max(10, round(tokens * WORDS)))
+    return load_prompt("summary").fill(words=max(10, round(tokens * WORDS_PER_TOKEN)))
 
 
 def _truncate_to_sentence(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
