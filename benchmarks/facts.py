@@ -42,7 +42,7 @@ from memstore.derive.facts.note_facts import MIN_NOTE_CONFIDENCE, Utterance, ext
 from memstore.derive.reader.model import load as load_reader
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
-from memstore.search.signals import B, idf, saturate
+from memstore.search.signals import BM25_B, idf, saturate
 from memstore.store.tokenize import terms
 
 DOUBLE = 0.9
@@ -156,7 +156,7 @@ def _lexical(question: str, stems: list[Counter[str]]) -> np.ndarray[Any, np.dty
     for term in terms(question):
         counts = np.array([each[term] for each in stems], dtype=np.float64)
         weight = idf(int(np.count_nonzero(counts)), len(stems))
-        scores += weight * saturate(counts, lengths, max(lengths.mean(), 1e-9), B)
+        scores += weight * saturate(counts, lengths, max(lengths.mean(), 1e-9), BM25_B)
     return scores / max(scores.max(initial=0.0), 1e-9)
 
 

@@ -34,7 +34,7 @@ async def open_in_thread(open: Callable[[], T], close: Callable[[T], object]) ->
     def run() -> None:
         try:
             opened.set_result(open())
-        except BaseException as error:  # whatever it is, it is raised where the call is waited for
+        except BaseException as error:
             opened.set_exception(error)
 
     threading.Thread(target=copy_context().run, args=[run], name="memstore-open").start()
@@ -64,7 +64,8 @@ async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Await
 
 def run_both_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
     """Return the results of both, the first from a thread. If both fail, raise the error of the second."""
-    with ThreadPoolExecutor(1, "memstore-beside") as thread:  # of its own: a thread that was kept would not fork
+    # A thread of its own: one that was kept would not fork.
+    with ThreadPoolExecutor(1, "memstore-beside") as thread:
         beside = thread.submit(copy_context().run, first)
         done = second()
     return beside.result(), done
@@ -101,14 +102,15 @@ def with_timeout(seconds: float, call: Callable[[], T]) -> T:
     def run() -> None:
         try:
             done.set_result(call())
-        except Exception as error:  # whatever it is, it is raised where the call is waited for
+        except Exception as error:
             done.set_exception(error)
 
     threading.Thread(target=run, name="memstore-wait", daemon=True).start()
     return done.result(seconds)
 
 
-_ENDING: set[asyncio.Task[None]] = set()  # a loop itself has weak references only
+# A loop itself has weak references only.
+_ENDING: set[asyncio.Task[None]] = set()
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:

@@ -28,12 +28,15 @@ KEPT = (
     *("session_id", "thread-id", "transcript_path", "cwd"),
     *("last_assistant_message", "last-assistant-message"),
 )
-WAIT_SECONDS = 3.0  # for the event, and for an answer: to start a process takes about two
-LONGEST_EVENT = 1 << 24  # bytes
+# For the event, and for an answer: to start a process takes about two.
+WAIT_SECONDS = 3.0
+MAX_EVENT_BYTES = 1 << 24
 RETRY_SECONDS = 0.05
-RESTART_SECONDS = 60.0  # until one that failed is started again: each prompt would wait for it
+# Until a server that failed is started again: each prompt would wait for it.
+RESTART_SECONDS = 60.0
 LOG = Path("log")
-VERSION = f"{Path(__file__).stat().st_mtime_ns:x}"  # another one after every installation
+# Another one after every installation.
+VERSION = f"{Path(__file__).stat().st_mtime_ns:x}"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str]) -> None:
         is_argument = bool(arguments) and arguments[-1].startswith("{")
         event = json.loads(arguments[-1] if is_argument else _read_stdin())
         context = handle(event, arguments[:-1] if is_argument else arguments)
-    except Exception as error:  # of any kind, see above
+    except Exception as error:
         print(f"memstore hook: {error}", file=sys.stderr)
         return
     if context:
@@ -60,8 +63,8 @@ def _read_stdin() -> bytes:
         event += part
         if not part:
             return bytes(event)
-        if len(event) > LONGEST_EVENT:
-            raise ValueError(f"the event has more than {LONGEST_EVENT} bytes")
+        if len(event) > MAX_EVENT_BYTES:
+            raise ValueError(f"the event has more than {MAX_EVENT_BYTES} bytes")
     raise TimeoutError(f"standard input did not end within {WAIT_SECONDS:.0f} seconds")
 
 

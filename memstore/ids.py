@@ -61,7 +61,8 @@ def model_id(name: str, dimensions: int) -> UUID:
 
 
 _LOCK = threading.Lock()
-_latest = 0  # 48 bits of milliseconds, 74 random ones
+# 48 bits of milliseconds, 74 random ones.
+_latest = 0
 
 
 def uuid7() -> UUID:

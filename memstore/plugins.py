@@ -16,7 +16,8 @@ def installed_entry_points(group: str) -> EntryPoints:
     return _read(group, tuple(sys.path))
 
 
-@lru_cache(maxsize=64)  # reading opens a file of each installed package, and opening a store asks six times
+# Reading opens a file of each installed package, and opening a store asks six times.
+@lru_cache(maxsize=64)
 def _read(group: str, path: tuple[str, ...]) -> EntryPoints:
     return entry_points(group=group)
 

@@ -23,7 +23,7 @@ Number = int | float
 SERVICE = "memstore"
 DURATION_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
-UNITS = {"budget": "{token}", "summaries": "{summary}", "failed": "{conversation}"}  # of others: {message} and so on
+IRREGULAR_UNITS = {"budget": "{token}", "summaries": "{summary}", "failed": "{conversation}"}
 
 
 class OperationSpan:
@@ -50,7 +50,7 @@ def operation_span(operation: Operation) -> Iterator[OperationSpan]:
             yield outcome
             for name, number in outcome.numbers.items():
                 span.set_attribute(f"memstore.{name}", number)
-                unit = UNITS.get(name, f"{{{name.removesuffix('s')}}}")
+                unit = IRREGULAR_UNITS.get(name, f"{{{name.removesuffix('s')}}}")
                 _histogram(f"memstore.{operation}.{name}", unit, SIZES).record(number)
     finally:
         _histogram("memstore.operation.duration", "s", DURATION_BUCKETS).record(time.perf_counter() - began, about)
@@ -60,11 +60,13 @@ def operation_span(operation: Operation) -> Iterator[OperationSpan]:
 def _span(name: str, about: dict[str, Any]) -> Iterator[Any]:
     """Yield a span. The class of an error is recorded in it and in `about`."""
     trace = _api("trace")
-    quiet = {"record_exception": False, "set_status_on_exception": False}  # both would quote the message
+    # Both would quote the message.
+    quiet = {"record_exception": False, "set_status_on_exception": False}
     with trace.get_tracer(SERVICE).start_as_current_span(name, attributes=about, **quiet) as span:
         try:
             yield span
-        except BaseException as error:  # raised again: the span records an interrupt too
+        except BaseException as error:
+            # The span records an interrupt too.
             about["error.type"] = type(error).__name__
             span.set_attributes(about)
             span.set_status(trace.StatusCode.ERROR)
@@ -95,7 +97,8 @@ def gauge(name: str, unit: str, value: Number, about: Mapping[str, str] | None =
         _gauge(name, unit).set(value, about)
 
 
-EXTRA_FIELDS = "memstore"  # `extra={EXTRA_FIELDS: {…}}` of a record: numbers and names of its own
+# What a record has in its `extra`: numbers and names of its own.
+EXTRA_FIELDS = "memstore"
 
 
 class JsonFormatter(logging.Formatter):

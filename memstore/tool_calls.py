@@ -13,7 +13,7 @@ from typing import Any
 
 from memstore.text import read_json
 
-UNREAD = "arguments"  # the key under which arguments stand that are no object of JSON
+UNREAD_ARGUMENTS = "arguments"
 
 
 def name_of(call: Mapping[str, Any]) -> str:
@@ -35,7 +35,7 @@ def raw_arguments(call: Mapping[str, Any]) -> object:
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
     arguments = raw_arguments(call) or {}
-    return dict(arguments) if isinstance(arguments, Mapping) else {UNREAD: arguments}
+    return dict(arguments) if isinstance(arguments, Mapping) else {UNREAD_ARGUMENTS: arguments}
 
 
 def arguments_text(call: Mapping[str, Any]) -> str:

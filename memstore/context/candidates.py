@@ -11,7 +11,7 @@ from memstore.context.history import ConversationHistory
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.request import ResolvedRequest
 from memstore.context.utterances import (
-    LONGEST_PIECE,
+    MAX_PIECE_CHARS,
     answers,
     find_antecedent,
     is_question,
@@ -33,19 +33,21 @@ from memstore.models import (
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
-from memstore.search.recall import DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
+from memstore.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, facts as stored_facts, messages
 from memstore.store.chunks import Filters
 from memstore.store.database import Transaction
 
-SAYS_LITTLE = 60  # characters of a message that may say nothing alone
-MOST_FACTS = 40  # offered to selection
+MAX_SHORT_HIT_CHARS = 60
+MAX_OFFERED_FACTS = 40
 # So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
 # there are enough of them; a hit costs as much time as one of them.
 TOKENS_PER_HIT, FEWEST_HITS = 30, 40
-SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
-VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
-NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
+# In place of messages that may say nothing alone.
+MAX_SPARE_HITS = 20
+VIEWER_DEPTH = 1000
+# Instructions of another time are not what was said.
+NEVER_RECALLED_ROLES = {Role.SYSTEM, Role.DEVELOPER}
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
@@ -109,17 +111,17 @@ async def _rank(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most_hits: int
 ) -> _Ranked:
     visibility = resolved.visibility
-    depth = max(most_hits, VIEWED_DEPTH if visibility.is_active else DEPTH)
+    depth = max(most_hits, VIEWER_DEPTH if visibility.is_active else CONTEXT_DEPTH)
     filters = Filters(as_of=resolved.request.as_of)
     ranking = await rank_candidates(tx, query, filters, depth, version=history.index_version)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     spare = 0
     if not visibility.is_active:
-        spare, may_be_hits = SPARE_HITS, _until_enough_are_long(may_be_hits, most_hits)
-    facts = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MOST_FACTS + 1, resolved)
+        spare, may_be_hits = MAX_SPARE_HITS, _until_enough_are_long(may_be_hits, most_hits)
+    facts = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
     hits = await _take_visible(tx, may_be_hits, most_hits + spare, resolved)
-    return _Ranked(facts[:MOST_FACTS], hits, len(facts) > MOST_FACTS, len(hits) >= most_hits)
+    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, len(hits) >= most_hits)
 
 
 async def _recall(
@@ -128,7 +130,8 @@ async def _recall(
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
-    if asks_for_several and resolved.budget < CAPPED_ROOM:  # few recent turns are in these contexts
+    # Few recent turns are in these contexts.
+    if asks_for_several and resolved.budget < CAPPED_ROOM:
         count = hits_for_budget(resolved.budget, 0)
     ranked = await _rank(tx, query, resolved, history, count)
     *rows, said_facts, messages_before = await tx.all_together(
@@ -214,22 +217,24 @@ class AntecedentFinder:
     """Finds what hits answer, in the messages `before` them, by the conversation and the number of the hit.
 
     For those hits that selection looks at: to split the messages before all of them takes a tenth of a context's time.
+    `names` are those of speakers.
     """
 
     before: Mapping[tuple[UUID | None, int | None], Message]
-    names: Collection[str]  # of speakers
+    names: Collection[str]
     changes: Changes
 
     def find(self, hit: Hit) -> Hit | None:
         """Return the antecedent of a hit; None if it needs none."""
-        is_message = hit.tier == Tier.MESSAGES  # a summary has the number of the last message that it covers
+        # A summary has the number of the last message that it covers.
+        is_message = hit.tier == Tier.MESSAGES
         message = self.before.get((hit.conversation_id, hit.seq)) if is_message else None
         antecedent = None if message is None else find_antecedent(hit, message, self.names)
         return None if antecedent is None else self.changes.mark([antecedent])[0]
 
     def says_nothing(self, hit: Hit) -> bool:
         """Whether a hit says nothing, and is no answer to a question of yes or no either."""
-        if hit.tier != Tier.MESSAGES or len(hit.text) > LONGEST_PIECE or not says_nothing(hit.text, self.names):
+        if hit.tier != Tier.MESSAGES or len(hit.text) > MAX_PIECE_CHARS or not says_nothing(hit.text, self.names):
             return False
         antecedent = self.find(hit) if answers(hit.text) else None
         return antecedent is None or not is_question(antecedent.text)
@@ -251,14 +256,14 @@ def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) ->
 
 def _may_need_antecedent(chunk: Chunk) -> bool:
     """Whether a chunk is short enough to need an antecedent, or to say nothing."""
-    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= LONGEST_PIECE
+    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= MAX_PIECE_CHARS
 
 
 def _until_enough_are_long(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:
     """Yield candidates until so many are long enough to say something alone: the others may all be left out."""
     for candidate in candidates:
         yield candidate
-        count -= candidate.chunk.stop > SAYS_LITTLE
+        count -= candidate.chunk.stop > MAX_SHORT_HIT_CHARS
         if count <= 0:
             return
 
@@ -270,7 +275,7 @@ async def _take_visible(
     if not resolved.visibility.is_active:
         return list(islice(candidates, count))
     taken: list[RankedChunk] = []
-    while len(taken) < count and (page := list(islice(candidates, DEPTH))):
+    while len(taken) < count and (page := list(islice(candidates, CONTEXT_DEPTH))):
         hits = await to_hits(tx, page, resolved.request.as_of)
         visible = {hit.id for hit in await resolved.visibility.hits(tx, hits)}
         taken += [candidate for candidate in page if candidate.chunk.item_id in visible]
@@ -281,7 +286,7 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     """Whether a chunk may be a hit: the question and this conversation's summaries have their own places."""
     if chunk.tier == Tier.SUMMARIES:
         return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.cleared_summaries
-    return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
+    return chunk.role not in NEVER_RECALLED_ROLES and (history.question is None or chunk.item_id != history.question.id)
 
 
 def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: ConversationHistory) -> Iterator[Decision]:
@@ -290,7 +295,7 @@ def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: Conversat
     How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
     """
     if ranked.more_facts:
-        note = f"all but the best {MOST_FACTS}: they score less than {ranked.facts[-1].score:.2f}"
+        note = f"all but the best {MAX_OFFERED_FACTS}: they score less than {ranked.facts[-1].score:.2f}"
         yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
     chunks = history.index_version.chunks if history.index_version is not None else 0
     if resolved.visibility.is_active or resolved.request.as_of is not None:

@@ -74,7 +74,8 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
     plan = {}
     for name, section in by_name.items():
         most = room if section.maximum is None else int(_tokens(section.maximum, room))
-        share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # rounding lets none fall as the room grows
+        # Rounding lets none fall as the room grows.
+        share = min(most, int(least[name] + rest * weights[name] + 1e-6))
         required = isinstance(section.minimum, int) and section.minimum > 0
         weighted = section.weight is not None
         plan[name] = Allowance(int(least[name]), share, most, section.priority, required, weighted)
@@ -167,7 +168,8 @@ class SectionHeader:
     tokens: int
 
 
-@dataclass(eq=False)  # and not frozen: to make one takes three times as long then, and a context has hundreds
+# Not frozen: to make one takes three times as long then, and a context has hundreds.
+@dataclass(eq=False)
 class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 
@@ -197,17 +199,18 @@ class ContextItem:
 
     @cached_property
     def shingles(self) -> list[str]:
-        """Every `SHINGLE` of its words that follow one another, by which texts are compared; a shorter text is one."""
-        if len(self.text) > LONGEST_COMPARED:
+        """Every `SHINGLE_WORDS` that follow one another, by which texts are compared; a shorter text is one."""
+        if len(self.text) > MAX_COMPARED_CHARS:
             return []
         words = _words(self.text)
         # As texts: the garbage collector would follow every tuple, and a context has thousands.
         rows = map(" ".join, zip(words, words[1:], words[2:], words[3:], strict=False))
-        return list(rows) if len(words) >= SHINGLE else [" ".join(words)] if words else []
+        return list(rows) if len(words) >= SHINGLE_WORDS else [" ".join(words)] if words else []
 
 
-SHINGLE = 4  # words
-LONGEST_COMPARED = 100_000  # characters of a text that is compared: a look at one of megabytes takes seconds
+SHINGLE_WORDS = 4
+# A look at a text of megabytes takes seconds.
+MAX_COMPARED_CHARS = 100_000
 _MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
 _ASCII = bytes(range(256)).decode("latin-1").translate(_MARKS).encode("latin-1")
 _OTHERS = re.compile("[“”„‘’«»…–—]")

@@ -44,23 +44,25 @@ from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
 OVERHEAD, TOOLS = "overhead", "tools"
-SECTION_OF_PART = {  # the others are the user's own
+# Sections of other parts are the user's own.
+SECTION_OF_PART = {
     PartKind.SYSTEM: "system",
     PartKind.STANDING_FACTS: "facts",
     PartKind.SUMMARIES: "summaries",
     PartKind.RECORD: "recent",
     PartKind.MESSAGE: "recent",
-    PartKind.MEMORY: "hits",  # with the facts for this question, which are taken off again
+    # With the facts for this question, which are taken off again.
+    PartKind.MEMORY: "hits",
     PartKind.QUESTION: "question",
 }
-RENDERER = 5  # another number gives other bytes of the same items
-LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
+RENDERER_VERSION = 5
+MAX_LISTED_PER_SECTION = 24
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
 # In a small context they are worth more than most of the latest turns.
 GATHERING = (Section(HITS, priority=1),)
 SMALL_GATHERING = (Section(RECENT, weight=0.05), Section(FACTS, weight=0.25), Section(HITS, weight=0.55, priority=1))
-ATTEMPTS = 3  # to use what the estimates were too high by, or to take out what they were too low by
+MAX_FITTING_ATTEMPTS = 3
 
 
 def compose(
@@ -92,9 +94,9 @@ class Layout:
         sections = candidates.sections
         self.section_room = room_for_sections(candidates.system, target)
         own_sections = [section for section in sections if section.text is not None]
-        self.static = [section.name for section in own_sections if section.static]  # at the start of the context
+        self.static = [section.name for section in own_sections if section.static]
         _, bare = self._written(self._content({}))
-        self.item_room = target.most - bare  # for what is chosen
+        self.item_room = target.most - bare
         self.is_small_list = candidates.asks_for_several and self.section_room < CAPPED_ROOM
         if candidates.asks_for_several:
             sections = merge_sections(SMALL_GATHERING if self.is_small_list else GATHERING, sections)
@@ -140,13 +142,14 @@ class Layout:
         fill(selection, self.items, plan, self.static, self.item_room)
         self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_FITTING_ATTEMPTS):
             room = self._room_left(self.tokens - (self.target.most - self.item_room))
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
                 pass
             fill(selection, self.items, self.plan, self.static, room)
-            if selection.chosen == before:  # not its tokens: one item may have taken the place of another as long
+            # Not its tokens: one item may have taken the place of another as long.
+            if selection.chosen == before:
                 break
             self._build()
         while self.tokens > self.target.most and selection.drop():
@@ -159,9 +162,10 @@ class Layout:
     def _room_left(self, counted: int) -> int:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
         estimated = self.selection.tokens
-        if self.tokens.kind != "server" or counted <= 0:  # not counted by the model's own server
+        if self.tokens.kind != "server" or counted <= 0:
             return self.item_room - (counted - estimated)
-        rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
+        # Estimates of another tokenizer's are wrong by a factor.
+        rate = estimated / counted
         self.plan = allowances(self.sections, max(0, int(self.section_room * rate)))
         return int(self.item_room * rate)
 
@@ -258,7 +262,7 @@ def write_receipt(layout: Layout) -> Receipt:
         static_tokens=_static_tokens(layout),
         compressed=tuple(candidates.compressed),
         content_hash=content_hash(layout.prompt.sent),
-        renderer=f"{target.format.name}/{RENDERER}",
+        renderer=f"{target.format.name}/{RENDERER_VERSION}",
         asked=tuple(question_seqs),
         texts=texts,
     )
@@ -325,20 +329,21 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
     for decision in chain(layout.candidates.left_out, _turns_left_out(layout)):
         seen[decision.section] += 1
-        if seen[decision.section] <= LISTED:
+        if seen[decision.section] <= MAX_LISTED_PER_SECTION:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
     selection = layout.selection
     other_items = (item for section, items in layout.items.items() if section != RECENT for item in items)
-    facts = {item.id for item in selection.chosen[FACTS]}  # a fact is offered as a standing one and for the question
+    # A fact is offered as a standing one and for the question.
+    facts = {item.id for item in selection.chosen[FACTS]}
     for item in other_items:
         if item not in selection and not (item.section == FACTS and item.id in facts):
             if item.section == FACTS:
                 facts.add(item.id)
             seen[item.section] += 1
             reason = selection.why_not(item)
-            if seen[item.section] <= LISTED:
+            if seen[item.section] <= MAX_LISTED_PER_SECTION:
                 listed.append(decision_of(item, reason))
             else:
                 unlisted[reason] += 1
@@ -348,7 +353,8 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
 def _turns_left_out(layout: Layout) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
     first = min((summary.from_seq for summary in layout.content.summaries), default=0)
-    last = max((summary.to_seq for summary in layout.content.summaries), default=-1)  # without a gap from there on
+    # From `first` to there the summaries have no gap.
+    last = max((summary.to_seq for summary in layout.content.summaries), default=-1)
     by_reason: dict[Reason, list[ContextItem]] = {}
     for item in layout.items[RECENT]:
         if item not in layout.selection:

@@ -43,11 +43,13 @@ SECTIONS = {
     "event": HAPPENED,
 }
 ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
-READ_LANGUAGES = ("en", "de")  # in which a quotation may be seen to say nothing
-FRESH = timedelta(days=60)  # before what was said last: a plan without a date that is older may be over
-ALIKE = 1 / 3  # of the content words of the shorter of two lines
-SHARED = 2  # of them at least: a word alone is a topic
-LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
+QUOTATION_LANGUAGES = ("en", "de")
+# Before what was said last: a plan without a date that is older may be over.
+PLAN_LIFETIME = timedelta(days=60)
+# Of the content words of the shorter of two lines, and at least so many: a word alone is a topic.
+MIN_SHARED_SHARE = 1 / 3
+MIN_SHARED_WORDS = 2
+MAX_LISTED, MAX_MISSES = 50, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +106,14 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     ]:
         if any(_says_the_same(candidate, other) for other in chosen):
             left_out.append((candidate, Reason.DUPLICATE))
-        elif misses[candidate.section] < MISSES and counter.count(_text(subject, [*chosen, candidate])) <= budget:
+        elif misses[candidate.section] < MAX_MISSES and counter.count(_text(subject, [*chosen, candidate])) <= budget:
             chosen.append(candidate)
         else:
             misses[candidate.section] += 1
             left_out.append((candidate, Reason.OVER_BUDGET))
     text = _text(subject, chosen)
-    chosen = [
-        candidate for name in PROFILE_HEADINGS for candidate in chosen if candidate.section == name
-    ]  # as in the text
+    # As in the text.
+    chosen = [candidate for name in PROFILE_HEADINGS for candidate in chosen if candidate.section == name]
     lines = tuple(
         ProfileLine(candidate.section, candidate.text, candidate.fact.id, candidate.sources, candidate.fact.occurred_at)
         for candidate in chosen
@@ -128,8 +129,8 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
             for name in PROFILE_HEADINGS
         },
         included=tuple(_decision(candidate, counter) for candidate in chosen),
-        left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:LISTED]),
-        unlisted=dict(Counter(str(reason) for _, reason in left_out[LISTED:])),
+        left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:MAX_LISTED]),
+        unlisted=dict(Counter(str(reason) for _, reason in left_out[MAX_LISTED:])),
         content_hash=content_hash([{"content": text}]),
         arguments={"subject": subject} | ({} if source.as_of is None else {"as_of": source.as_of.isoformat()}),
     )
@@ -185,7 +186,9 @@ def _says_the_same(candidate: _Candidate, other: _Candidate) -> bool:
     elif candidate.key is not None and other.key is not None:
         is_list = bool(candidate.object and other.object) and candidate.kind == other.kind
         return is_list and (candidate.object <= other.object or other.object <= candidate.object)
-    return len(candidate.words & other.words) >= max(SHARED, ALIKE * min(len(candidate.words), len(other.words)))
+    return len(candidate.words & other.words) >= max(
+        MIN_SHARED_WORDS, MIN_SHARED_SHARE * min(len(candidate.words), len(other.words))
+    )
 
 
 # -- what may be in
@@ -200,7 +203,7 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
     for fact in source.facts:
         recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
         candidate = _candidate(_section(fact), fact, recency, is_own=fact.subject == source.subject)
-        is_fresh = fact.occurred_at >= newest - FRESH
+        is_fresh = fact.occurred_at >= newest - PLAN_LIFETIME
         if _says_nothing(candidate):
             unclear.append(candidate)
         elif candidate.section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
@@ -218,7 +221,8 @@ def _section(fact: Fact) -> str:
 
 def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Candidate:
     said = words_of(fact.text)
-    is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1  # the question that it answers stands there, too
+    # The question that it answers stands there, too.
+    is_answer = fact.text.removesuffix(f'{said}"').count('"') > 1
     text = fact.text if said == fact.text or is_answer else f'"{said}"'
     words = content_words(said.removeprefix(f"{fact.subject} "))
     kind = root_of(fact.attribute)
@@ -237,7 +241,7 @@ def _says_nothing(candidate: _Candidate) -> bool:
     Only English and German are read. A constraint, a procedure and what has an attribute count as they are.
     """
     fact = candidate.fact
-    may_lean = candidate.is_quoted and fact.importance != ALWAYS and fact.language in READ_LANGUAGES
+    may_lean = candidate.is_quoted and fact.importance != ALWAYS and fact.language in QUOTATION_LANGUAGES
     is_told = fact.type in ("constraint", "procedure") or fact.attribute is not None
     return may_lean and not is_told and (leans(candidate.text) or only_comments(candidate.text))
 

@@ -46,7 +46,8 @@ async def replay(tx: Transaction, receipt: Receipt, format: Format | None = None
     prompt = format.render(stored.content())
     exact = content_hash(prompt.sent) == receipt.content_hash
     if not exact and not stored.missing:
-        stored.missing.append(MissingItem("", "rendering", None, MissingReason.RENDERER))  # every item is there
+        # Every item is there.
+        stored.missing.append(MissingItem("", "rendering", None, MissingReason.RENDERER))
     return Replay(receipt, prompt.messages, tuple(stored.missing), exact, prompt.system, prompt.text)
 
 

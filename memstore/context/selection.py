@@ -37,8 +37,9 @@ STANDING_SHARE, FIRST_STANDING_SHARE = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of the room, whichever is more, and the most
 # that this may be (benchmarks/NOTES.md).
 STEP_TURNS, STEP_SHARE, LONGEST_STEP = 12, 0.05, 0.25
-UNUSED_SHARE = 0.03  # of the room, at most, while anything fits into it
-DUPLICATE_SHARE = 0.9  # of the shingles of a text: a context that has so many says the text already
+MAX_UNUSED_SHARE = 0.03
+# Of the shingles of a text: a context that has so many says the text already.
+DUPLICATE_SHARE = 0.9
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
@@ -63,16 +64,20 @@ class Selection:
         self.chosen: dict[str, list[ContextItem]] = {section: [] for section in SECTION_WEIGHTS}
         self.tokens = 0
         self.shown: set[UUID] = set()
-        self._hits: dict[UUID | None, str] = {}  # what is in of each message
-        self._antecedents: dict[UUID | None, ContextItem] = {}  # of hits that are in, by message
+        # By message: what is in of it, and the antecedents of hits that are in.
+        self._hits: dict[UUID | None, str] = {}
+        self._antecedents: dict[UUID | None, ContextItem] = {}
         self._facts: set[UUID | None] = set()
         self.oldest = math.inf
         self._inside: set[ContextItem] = set()
         self._taken = Counter[str]()
-        self._headers = defaultdict[str, set[SectionHeader]](set)  # of each section; "" has them all
+        # Of each section; "" has them all.
+        self._headers = defaultdict[str, set[SectionHeader]](set)
         self._shingles: set[str] = set()
-        self._unread: list[ContextItem] = []  # whose shingles are not among those yet: most selections compare nothing
-        for item in sorted(items, key=lambda item: item.section != RECENT):  # these show the antecedents of hits
+        # Whose shingles are not among those yet: most selections compare nothing.
+        self._unread: list[ContextItem] = []
+        # Recent turns show the antecedents of hits.
+        for item in sorted(items, key=lambda item: item.section != RECENT):
             self.add(item)
 
     def add(self, item: ContextItem) -> None:
@@ -302,7 +307,7 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
                 for name, group in groupby(ranked, key=lambda item: item.section):
                     selection.take(group, name, plan[name].maximum, room)
             selection.take(_not_standing(items, section), section, plan[section].maximum, room)
-        if room - selection.tokens <= UNUSED_SHARE * room:
+        if room - selection.tokens <= MAX_UNUSED_SHARE * room:
             return
         before = selection.tokens, selection.oldest
         for section in static:
@@ -339,7 +344,8 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
     """Whether all recent turns fit, together with answers that are not among them and keep to their share."""
     turns = items.get(RECENT, ())
     tokens, left = sum(item.tokens for item in turns), room - selection.tokens + selection.taken(RECENT)
-    if tokens > min(plan[RECENT].maximum, left):  # of a long conversation: nobody needs to look at what answers
+    # Of a long conversation nobody needs to look at what answers.
+    if tokens > min(plan[RECENT].maximum, left):
         return False
     shown = frozenset[UUID]().union(*(item.shows for item in turns))
     for name in answering:

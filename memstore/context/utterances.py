@@ -62,12 +62,13 @@ _REFERS = re.compile(
 )
 _NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
 _QUESTION_MARKS = ("?", "？", "؟")
-DEPENDENT_WORDS, FRAGMENT_WORDS = 16, 5  # the most of an utterance that may need an antecedent, and of one that does
-FEW = 3  # terms of one whose antecedent may be a statement, too
-LONGEST_PIECE = 120  # characters of an utterance that needs an antecedent, and of the antecedent
-READ = 1000  # characters before an utterance that are searched for its antecedent
-AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
-COMMENT = 0.08  # what a person's hit loses that only comments on what another said, where several things are asked for
+MAX_DEPENDENT_WORDS, MAX_FRAGMENT_WORDS = 16, 5
+MAX_FEW_TERMS = 3
+MAX_PIECE_CHARS = 120
+MAX_READ_CHARS = 1000
+# What was said longer before is of another sitting.
+MAX_SITTING_PAUSE = timedelta(hours=4)
+COMMENT_PENALTY = 0.08
 
 
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
@@ -79,7 +80,8 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
     if _OWN.search(text):
         return False
     said = text.lower().replace("’", "'")
-    words = (match[0] for match in _WORD.finditer(said))  # of most texts the first few tell
+    # Of most texts the first few tell.
+    words = (match[0] for match in _WORD.finditer(said))
     return _WORD.search(said) is not None and all(word in _PHATIC or word in names for word in words)
 
 
@@ -90,9 +92,9 @@ def needs_antecedent(text: str) -> bool:
     [True, True, False]
     """
     words = len(_WORD.findall(text))
-    if words > DEPENDENT_WORDS or is_question(text):
+    if words > MAX_DEPENDENT_WORDS or is_question(text):
         return False
-    return words <= FRAGMENT_WORDS or leans(text)
+    return words <= MAX_FRAGMENT_WORDS or leans(text)
 
 
 def leans(text: str) -> bool:
@@ -115,25 +117,25 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
 
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
     """
-    skipped = max(0, len(before) - READ)
+    skipped = max(0, len(before) - MAX_READ_CHARS)
     read, asked = before[skipped:], None
     if any(mark in read for mark in _QUESTION_MARKS):
         asked = next((span for span in reversed(sentences(read)) if is_question(read[slice(*span)])), None)
-    if asked is None and len(terms(text)) <= FEW:
+    if asked is None and len(terms(text)) <= MAX_FEW_TERMS:
         asked = next((span for span in reversed(sentences(read)) if not says_nothing(read[slice(*span)], names)), None)
     if asked is None:
         return None
     start, stop = skipped + asked[0], skipped + asked[1]
-    if stop - start > LONGEST_PIECE:
-        blank = before.find(" ", stop - LONGEST_PIECE, stop)
-        start = stop - LONGEST_PIECE if blank < 0 else blank + 1
+    if stop - start > MAX_PIECE_CHARS:
+        blank = before.find(" ", stop - MAX_PIECE_CHARS, stop)
+        start = stop - MAX_PIECE_CHARS if blank < 0 else blank + 1
     return start, stop
 
 
 def find_antecedent(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
     """Return the antecedent of a hit in the message before, as a hit; None if it needs none."""
     text = before.text or ""
-    if hit.occurred_at - before.occurred_at > AT_ONCE or not needs_antecedent(hit.text):
+    if hit.occurred_at - before.occurred_at > MAX_SITTING_PAUSE or not needs_antecedent(hit.text):
         return None
     span = antecedent_span(text, hit.text, names)
     if span is None:
@@ -160,7 +162,7 @@ def score_comment(hit: Hit) -> Hit:
     """Return a hit with a lower score if a person only comments in it on what another said."""
     if hit.tier != Tier.MESSAGES or hit.role == Role.ASSISTANT or not only_comments(hit.text):
         return hit
-    return replace(hit, score=round(hit.score - COMMENT, 6), parts={**hit.parts, "comment": -COMMENT})
+    return replace(hit, score=round(hit.score - COMMENT_PENALTY, 6), parts={**hit.parts, "comment": -COMMENT_PENALTY})
 
 
 def only_comments(text: str) -> bool:

@@ -27,8 +27,8 @@ NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 EVERYONE = {"all", "everyone"}
 _MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
 _NAME = re.compile(r"@([^\s,:;，：；]+)")
-NOBODY = "another assistant"  # one without a name
-PREFIX = 2  # tokens of what is before the words, about, besides one for four letters of the name
+UNNAMED_ASSISTANT = "another assistant"
+PREFIX_TOKENS = 2
 
 Rule = Callable[[Message, str], bool]
 S = TypeVar("S", Outline, Summary)
@@ -102,7 +102,7 @@ class VisibilityFilter:
     def __init__(self, viewer: str | None = None, rule: Rule | str | None = None) -> None:
         self.viewer = viewer
         self._rule = rule_of(rule)
-        self._visible: dict[UUID, bool] = {}  # messages that were looked at
+        self._visible: dict[UUID, bool] = {}
         self._hidden: dict[tuple[str, str], dict[UUID, int]] = defaultdict(dict)
 
     @property
@@ -127,7 +127,8 @@ class VisibilityFilter:
         if viewer is None or not history:
             return list(history)
         calls: dict[str, bool] = {}
-        above = False  # whether the call before, with nothing but results between, is visible
+        # Whether the call before, with nothing but results between, is visible.
+        above = False
         seen = []
         for message in history:
             if message.role == Role.TOOL:
@@ -216,21 +217,22 @@ def _turn_as_seen_by(viewer: str, turn: Turn) -> Turn:
     if first.role != Role.ASSISTANT or same_name(first.name, viewer):
         return turn
     tools = {call.get("id"): name_of(call) for call in first.tool_calls or ()}
-    name = first.name or NOBODY
+    name = first.name or UNNAMED_ASSISTANT
     return replace(
         turn, messages=tuple(_as_users(message, name, tools.get(message.tool_call_id)) for message in turn.messages)
     )
 
 
 def _as_users(message: Message, name: str, tool: str | None) -> Message:
-    tokens = message.tokens + PREFIX + len(name) // 4
+    tokens = message.tokens + PREFIX_TOKENS + len(name) // 4
     changed: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None, "tokens": tokens}
     if message.role == Role.TOOL:
         opening, calls = f"{describe_result(tool or message.name)}\n", []
     else:
         opening, calls = "", [describe_call(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
     if opening or calls:
-        changed |= {"counter": ""}  # its text is another one than was counted
+        # Its text is another one than was counted.
+        changed |= {"counter": ""}
     if message.parts is None:
         changed |= {"text": "\n".join(filter(None, [f"{opening}{message.text or ''}", *calls]))}
     else:

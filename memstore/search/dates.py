@@ -272,7 +272,8 @@ def named_dates(text: str) -> list[NamedDate]:
 def _dates(text: str) -> Iterator[_Said]:
     folded = text.casefold()
     if not any(map(str.isdecimal, text)) and not any(name in folded for name in _MONTHS):
-        return  # most questions: a tenth of a millisecond is much of what recall takes
+        # Most questions have none: a tenth of a millisecond is much of what recall takes.
+        return
     for match in _pattern().finditer(text):
         said = match.groupdict()
         year, month, day = (

@@ -16,10 +16,10 @@ from memstore.models import FactStep, Hit, Role, SaidFact, Tier
 from memstore.months import months
 from memstore.text import format_day
 
-TOLD = 2  # of the facts that hold in place of what a message says, the latest
-LONG = 5  # letters of a word that may have another ending
-FIRST_HITS = 10  # among which the newest has a lead
-LEAD, NEARLY = 0.2, 0.2  # of the newest, among those that score so much less than the best at most
+MAX_LATER_FACTS = 2
+MAX_SHORT_WORD_LETTERS = 5
+LEAD_HITS = 10
+NEWEST_LEAD, MAX_SCORE_GAP = 0.2, 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
 _CALENDAR = re.compile(rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|{'|'.join(months())}", re.IGNORECASE)
@@ -149,7 +149,11 @@ def _told_names(text: str) -> list[str]:
 
 def _pattern(word: str) -> re.Pattern[str]:
     """Return what finds a word, a long one with another ending too."""
-    stem = rf"{re.escape(word[:-2])}\w{{1,4}}" if len(word) > LONG and word.isalpha() else rf"{re.escape(word)}s?"
+    stem = (
+        rf"{re.escape(word[:-2])}\w{{1,4}}"
+        if len(word) > MAX_SHORT_WORD_LETTERS and word.isalpha()
+        else rf"{re.escape(word)}s?"
+    )
     return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
 
 
@@ -206,7 +210,8 @@ def mark_outdated(
     marked = []
     for hit in hits:
         told = replaced.get(hit.id, ())
-        if hit.role == Role.ASSISTANT and hit.seq is not None:  # it answers the message before it
+        # An assistant's hit answers the message before it.
+        if hit.role == Role.ASSISTANT and hit.seq is not None:
             told = told or asked.get((hit.conversation_id, hit.seq - 1), ())
         if hit.tier == Tier.SUMMARIES and rank_behind:
             told = _latest(step for message in hit.sources for step in replaced.get(message, ()))
@@ -224,12 +229,12 @@ def lead_newest(hits: Sequence[Hit], question: str) -> list[Hit]:
     which they were said. The question itself, asked before, answers nothing.
     """
     asked = _plain(question)
-    answers = [hit for hit in hits[:FIRST_HITS] if _plain(hit.text) != asked]
-    near = [hit for hit in answers if hit.score >= answers[0].score - NEARLY]
+    answers = [hit for hit in hits[:LEAD_HITS] if _plain(hit.text) != asked]
+    near = [hit for hit in answers if hit.score >= answers[0].score - MAX_SCORE_GAP]
     days = sorted({hit.occurred_at.date() for hit in near})
     if len(days) < 2:
         return list(hits)
-    leads = {id(hit): round(LEAD * days.index(hit.occurred_at.date()) / (len(days) - 1), 6) for hit in near}
+    leads = {id(hit): round(NEWEST_LEAD * days.index(hit.occurred_at.date()) / (len(days) - 1), 6) for hit in near}
     led = [
         replace(hit, score=round(hit.score + lead, 6), parts={**hit.parts, "recency": lead})
         if (lead := leads.get(id(hit)))
@@ -250,7 +255,7 @@ def _tell(now: FactStep) -> str:
 
 def _mark(hit: Hit, now: Iterable[FactStep]) -> Hit:
     """Return a hit with the latest of these facts that were said after it."""
-    if later := [step for step in now if hit.occurred_at < step.at][:TOLD]:
+    if later := [step for step in now if hit.occurred_at < step.at][:MAX_LATER_FACTS]:
         return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(step.fact_id for step in later))
     return hit
 

@@ -60,8 +60,9 @@ WEIGHTS: Mapping[str, float] = {
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "is_question": 0.2}
 # And where the topic stands all over a talk: from many places a little each.
 OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answered_message": 0.8}
-FOUND_BY = ("lexical", "lexical_neighbours", "speaker", "date")  # without a vector
-ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
+SIGNALS_WITHOUT_VECTOR = ("lexical", "lexical_neighbours", "speaker", "date")
+# More than a score with cosines in 32 bits can be wrong.
+MAX_SCORE_ERROR = 1e-3
 BUILT_AT_ONCE = 20
 NEWEST = 20
 
@@ -139,7 +140,8 @@ def rank(
         "speaker": signals.speaker(index, features.text),
         "date": signals.date(index, features.text),
     }
-    if features.vector is None:  # by words alone nearly all chunks are nothing to the question
+    # By words alone nearly all chunks are nothing to the question.
+    if features.vector is None:
         allowed = _matching(index, values, allowed, weights)
     asks_assistant = asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
@@ -193,7 +195,7 @@ def _lead_without_words(
     of_holders[rows[has_words]] = scores[has_words]
     most = of_holders[index.neighbours[:, rows]].max(axis=0)
     if only_words:
-        is_found = np.logical_or.reduce([values[name][rows] > 0 for name in FOUND_BY])
+        is_found = np.logical_or.reduce([values[name][rows] > 0 for name in SIGNALS_WITHOUT_VECTOR])
         most[~is_found] = scores[is_found].min() - 1e-6
     leads = ~has_words & np.isfinite(most) & (scores >= most)
     lead: Floats = np.where(leads, np.round(scores - np.where(leads, most, 0) + 1e-6, 6), 0.0)
@@ -234,7 +236,7 @@ def _best(index: UserIndex, scores: Floats, allowed: Rows, depth: int) -> Rows:
         rows = allowed[places]
         if len(rows) > depth:
             of_these = scores[rows]
-            rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - ROUGHLY]
+            rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - MAX_SCORE_ERROR]
         best.append(rows)
     return np.concatenate(best)
 

@@ -19,15 +19,19 @@ from memstore.search.dates import asked_time
 from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
-Posting = tuple[float, Rows, Floats]  # of a term: its weight, the chunks that have it, how often each has it
-K1 = 1.2  # BM25: a word that is said again counts less and less
-B, B_AROUND = 0.4, 0.75  # BM25: how much a long text counts less; short ones are all alike
+# Of a term: its weight, the chunks that have it, how often each has it.
+Posting = tuple[float, Rows, Floats]
+BM25_K1 = 1.2
+# How much a long text counts less; short ones are all alike.
+BM25_B, BM25_B_AROUND = 0.4, 0.75
 MICROSECONDS_A_DAY = 86_400 * 10**6
-HALF_TOKENS = 60  # a chunk of so many tokens stands half for itself; 40 to 80 are a plateau
-CHARACTERS = 4  # of a token, about
-TABLE = 2**17  # sums of terms by chunk that are made at once: a megabyte stays in a processor's cache
-NEAR = 8  # messages before or after a hit, which are of the same event
-HEADER_TOKENS = 10  # the day and the speaker before a chunk, in a context
+# A chunk of so many tokens stands half for itself; 40 to 80 are a plateau.
+HALF_TOKENS = 60
+CHARS_PER_TOKEN = 4
+# A megabyte stays in a processor's cache.
+MAX_SUMS_AT_ONCE = 2**17
+MAX_EVENT_STEPS = 8
+HEADER_TOKENS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ def idf(holding: int, chunks: int) -> float:
 
 def saturate(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
     """Return how much chunks of these lengths are about a term that they have so many times (BM25)."""
-    about: Floats = counts * (K1 + 1) / (counts + K1 * (1 - b + b * lengths / mean_length))
+    about: Floats = counts * (BM25_K1 + 1) / (counts + BM25_K1 * (1 - b + b * lengths / mean_length))
     return about
 
 
@@ -63,7 +67,7 @@ def neighbour_weight(index: UserIndex) -> Floats:
 
     "Yes, in Porto!" is found by the question before it.
     """
-    share: Floats = HALF_TOKENS / (index.characters / CHARACTERS + HALF_TOKENS)
+    share: Floats = HALF_TOKENS / (index.characters / CHARS_PER_TOKEN + HALF_TOKENS)
     return share
 
 
@@ -120,14 +124,15 @@ def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Flo
     if not terms:
         return np.zeros(len(index))
     weights, rows, counts = _entries(terms)
-    about: Floats = weights * saturate(counts, index.lengths[rows], mean_length, B)
+    about: Floats = weights * saturate(counts, index.lengths[rows], mean_length, BM25_B)
     return np.bincount(rows, about, len(index)).astype(np.float64, copy=False)
 
 
 def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
-    width = len(index) + 1  # the last one is of neighbours that there are not
+    # The last one is of neighbours that there are not.
+    width = len(index) + 1
     total = np.zeros(width)
-    at_once = max(1, TABLE // width)
+    at_once = max(1, MAX_SUMS_AT_ONCE // width)
     for start in range(0, len(terms), at_once):
         batch = terms[start : start + at_once]
         places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(batch)])
@@ -136,7 +141,7 @@ def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: flo
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in batch])[place]
-        about = saturate(sums[place * width + row], index.lengths_with_neighbours[row], mean_length, B_AROUND)
+        about = saturate(sums[place * width + row], index.lengths_with_neighbours[row], mean_length, BM25_B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 
@@ -176,7 +181,7 @@ def date(index: UserIndex, text: str) -> Floats:
 
 def brevity(index: UserIndex) -> Floats:
     """Return the logarithm of how much shorter than 60 tokens a chunk is in a context: it leaves room for others."""
-    in_context = index.characters / CHARACTERS + HEADER_TOKENS
+    in_context = index.characters / CHARS_PER_TOKEN + HEADER_TOKENS
     room: Floats = np.log(HALF_TOKENS / in_context)
     return room
 
@@ -203,7 +208,8 @@ def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
     messages, answered = index.messages_and_answered
     best = np.zeros(len(index) + 1)
     np.maximum.at(best, messages[rows], scores)
-    best[-1] = 0.0  # of chunks that answer nothing, whose `answered` is -1
+    # Of chunks that answer nothing, whose `answered` is -1.
+    best[-1] = 0.0
     return best[answered[rows]]
 
 
@@ -221,6 +227,6 @@ def same_session(index: UserIndex, best: int, rows: Rows) -> Floats:
     """
     session, short = index.sessions, neighbour_weight(index)
     steps = np.abs(index.seqs[rows] - index.seqs[best])
-    beside = (session[rows] == session[best]) & (session[best] > 0) & (steps > 0) & (steps <= NEAR)
+    beside = (session[rows] == session[best]) & (session[best] > 0) & (steps > 0) & (steps <= MAX_EVENT_STEPS)
     near: Floats = beside * index.by_person[rows] * short[rows] * short[best]
     return near

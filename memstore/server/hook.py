@@ -24,7 +24,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
-from memstore.hook import LONGEST_EVENT, PROMPT, VERSION
+from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
@@ -73,7 +73,7 @@ class HookServer:
         await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
         pending = True  # an earlier process may have left something
         # The hook sends ASCII, which may be three times as long.
-        async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=4 * LONGEST_EVENT):
+        async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=4 * MAX_EVENT_BYTES):
             await asyncio.sleep(FLUSH_SECONDS)  # a prompt may wait that had to start this process
             while time.monotonic() < self._last_asked + IDLE_SECONDS:
                 self._asked.clear()

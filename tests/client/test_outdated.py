@@ -36,7 +36,7 @@ def lines(context: Context, word: str) -> list[str]:
 async def test_a_message_whose_fact_was_superseded_says_what_holds_and_ranks_behind(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outdated, "LEAD", 0.0)  # else the newest is before it anyway
+    monkeypatch.setattr(outdated, "NEWEST_LEAD", 0.0)  # else the newest is before it anyway
     talk = await told(store, ["I live in Leeds."], ["I live in Porto now."])
     await talk.add("user", "Good morning")
     context = await talk.context("In which city does Alice live?", budget=2000)

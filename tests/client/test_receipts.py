@@ -13,7 +13,7 @@ import pytest
 from memstore import Context, InvalidInput, NotFound, Receipt
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.candidates import MOST_FACTS
+from memstore.context.candidates import MAX_OFFERED_FACTS
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason
 
@@ -220,7 +220,7 @@ async def test_what_is_left_out_in_great_number_does_not_hide_how_many_rank_lowe
     assert Reason.SAYS_NOTHING in reasons
 
 
-@pytest.mark.parametrize(("count", "others"), [(MOST_FACTS, 0), (MOST_FACTS + 1, 1)])
+@pytest.mark.parametrize(("count", "others"), [(MAX_OFFERED_FACTS, 0), (MAX_OFFERED_FACTS + 1, 1)])
 async def test_facts_rank_lower_only_if_there_are_more_than_are_offered(
     store: AsyncMemoryStore, count: int, others: int
 ) -> None:

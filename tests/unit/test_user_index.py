@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.models import Role, Tier
 from memstore.search.recall import best_by_words
-from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store import postings
 from memstore.store.index_cache import IndexCache
 from memstore.store.postings import IndexedChunk, Matches, Postings
@@ -142,7 +142,7 @@ def test_the_best_are_those_with_the_highest_bm25(chunks: list[dict[int, int]], 
         rows = np.array([n for n, one in enumerate(chunks) if term in one])
         counts = np.array([chunks[row][term] for row in rows], dtype=np.float64)
         own = np.array([lengths[row] for row in rows], dtype=np.float64)
-        scores[rows] += idf(holding[term], corpus.chunks) * saturate(counts, own, corpus.mean_length, B)
+        scores[rows] += idf(holding[term], corpus.chunks) * saturate(counts, own, corpus.mean_length, BM25_B)
         found[term] = Postings(rows, counts, own)
     numbers = best_by_words(Matches({term: holding[term] for term in terms}, found), corpus)
     assert sorted(numbers) == np.flatnonzero(scores).tolist()

@@ -13,7 +13,7 @@ from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
 from memstore._sync.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
-from memstore._sync.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore._sync.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.chunks import model_id
@@ -30,8 +30,9 @@ from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
-PROFILE_SHARE = 0.1  # of the budget, for a profile whose section has no maximum
-TEXT_SHARE = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
+DEFAULT_PROFILE_SHARE = 0.1
+# Of the tokens of summaries in a context: the rest are blanks, and the fence.
+TEXT_SHARE = 0.9
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
 # have told of the oldest turns would be the first to go.
 COMPRESSED_WEIGHTS = (
@@ -62,7 +63,7 @@ def build_context(
     queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
     likely = queries.guess_embedder()
     reading = partial(_read_history, database, request, model_id(likely), counter)
-    if request.query is None:  # the history has the question
+    if request.query is None:
         resolved, history = reading()
         text = (history.question and history.question.text) or ""
         query = queries.build(text, likely)
@@ -92,7 +93,7 @@ def _read_history(
         resolved = resolve(tx, request)
         history = load_history(tx, resolved)
         section = next(
-            (section for section in resolved.sections if section.name == PROFILE and section.text is None), None
+            (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )
         if section is None:
             return resolved, history
@@ -114,9 +115,9 @@ def _add_profile(
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
     room = max(1, room_for_sections(request.system, target))
-    most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
+    most = DEFAULT_PROFILE_SHARE if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
-    around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
+    around = counter.count_message({"role": "system", "content": f"<{PROFILE_SECTION}>\n</{PROFILE_SECTION}>"})
     profile = compose_profile(source, counter, int((tokens - around) * TEXT_SHARE))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
@@ -147,7 +148,7 @@ class ContextBuilder:
         older: list[Summary] = []
         if covering := self._cover(layout):
             [older] = self.database.read(resolved.request.user_id, summaries.some([outline.id for outline in covering]))
-        older = [summary for summary in older if summary.text != EMPTY_SUMMARY]  # they cover, and say nothing
+        older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return layout.compose(older)
 
     def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
@@ -168,7 +169,7 @@ class ContextBuilder:
     def _lay_out(self, candidates: Candidates, resolved: ResolvedRequest) -> Layout:
         request, history = resolved.request, self.history
         target = BudgetSpec(resolved.budget, self.counter, resolved.reserve, request.format, request.tools)
-        if self.reranker is not None:  # facts and hits are read together
+        if self.reranker is not None:
             every = sorted([*candidates.facts, *candidates.hits], key=lambda hit: -hit.score)
             every = rerank(self.reranker, self.question, every)
             facts, hits = ([hit for hit in every if (hit.tier == Tier.FACTS) == is_fact] for is_fact in (True, False))
@@ -249,10 +250,12 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         "masked": dict(request.redacted) or None,
     }
     included = receipt.included
-    if resolved.profile is not None:  # so that what is erased takes the receipt with it
+    # So that what is erased takes the receipt with it.
+    if resolved.profile is not None:
         facts = tuple(line.fact_id for line in resolved.profile.lines)
         included = tuple(
-            replace(decision, others=facts) if decision.section == PROFILE else decision for decision in included
+            replace(decision, others=facts) if decision.section == PROFILE_SECTION else decision
+            for decision in included
         )
     return replace(
         receipt,

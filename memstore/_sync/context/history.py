@@ -30,13 +30,15 @@ ALLERGY = "allergy"
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = (ALLERGY, "answer_style", "diet")
-NAME = "name"  # the attribute of somebody's name
-MOST_VIEWED = 100  # of them: a viewer sees some only; those that are pinned are not counted
-TOKENS_PER_MESSAGE = 32  # to guess how many recent messages to read; where that is too few, more are read
-STRATEGY_MESSAGES, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
-LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
-MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
-MESSAGE_OVERHEAD = 4  # tokens that a message costs besides its content, at least
+NAME = "name"
+# A viewer sees only some of these; those that are pinned are not counted.
+MAX_VIEWER_STANDING = 100
+EXPECTED_MESSAGE_TOKENS = 32
+STRATEGY_MESSAGES, STRATEGY_STEP = 4000, 1000
+# 64 cost what another round trip does.
+MIN_PAGE_MESSAGES, MAX_PAGE_MESSAGES = 64, 2000
+MAX_VIEWER_MESSAGES = 20_000
+MIN_OVERHEAD_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
-        read_standing(request, 2 * MOST_STANDING),  # more than stand: denials come last
+        # More than stand: denials come last.
+        read_standing(request, 2 * MOST_STANDING),
         chunks.index_version(model),
     ]
 
@@ -114,9 +117,10 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
-    page, every, ranked, version = tx.first[-4:]  # of `reads_of_history`, in its order
+    # Of `reads_of_history`, in its order.
+    page, every, ranked, version = tx.first[-4:]
     if resolved.strategies:
-        page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STEP, as_of=as_of))
+        page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STRATEGY_STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
@@ -127,7 +131,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     turns, unpaired = split_turns(visible)
     since = [outline for outline in every if outline.from_seq > resolved.after_seq]
     if visibility.is_active:
-        ranked = tx.get(read_standing(request, MOST_VIEWED))
+        ranked = tx.get(read_standing(request, MAX_VIEWER_STANDING))
         seen = set(visibility.fact_ids(tx, [fact.id for fact in ranked]))
         ranked = [fact for fact in ranked if fact.id in seen]
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
@@ -197,9 +201,9 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
     return seen, [fact for fact in known_facts if fact.id in kept]
 
 
-def _page_size(tokens: int, size: float = TOKENS_PER_MESSAGE) -> int:
+def _page_size(tokens: int, size: float = EXPECTED_MESSAGE_TOKENS) -> int:
     """Return how many messages of this size to read for so many tokens."""
-    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
+    return max(MIN_PAGE_MESSAGES, min(MAX_PAGE_MESSAGES, int(tokens / size)))
 
 
 def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedRequest) -> list[Message]:
@@ -212,9 +216,14 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
     tokens = 0
     while page:
         read += page
-        tokens += sum(message.tokens + MESSAGE_OVERHEAD for message in page if visibility.may_see(message))
-        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
-        if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+        tokens += sum(message.tokens + MIN_OVERHEAD_TOKENS for message in page if visibility.may_see(message))
+        # Results are nothing without their call.
+        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL
+        if (
+            enough
+            or read[-1].seq <= resolved.after_seq + 1
+            or (visibility.is_active and len(read) >= MAX_VIEWER_MESSAGES)
+        ):
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
         older = messages.read_newest(request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
@@ -225,10 +234,10 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
 def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
     """Return every message in order: where there are very many, the newest `STRATEGY_MESSAGES` or more.
 
-    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    The beginning then moves by `STRATEGY_STEP` messages at once, so that what follows from it stays for as long.
     """
     last = read[0].seq if read else 0
-    first = max((last - STRATEGY_MESSAGES) // STEP * STEP, resolved.after_seq)
+    first = max((last - STRATEGY_MESSAGES) // STRATEGY_STEP * STRATEGY_STEP, resolved.after_seq)
     return [message for message in reversed(read) if message.seq > first]
 
 

@@ -32,7 +32,7 @@ from memstore.tool_calls import name_of
 BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGY, VISIBILITY, SECTIONS = "strategy", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGY, VISIBILITY, SECTIONS)
-PROFILE = "profile"  # a section of this name without a text has the user's profile
+PROFILE_SECTION = "profile"
 LARGEST_BUDGET = 10**9
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
@@ -46,6 +46,7 @@ class Request:
 
     None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
+    A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
     """
 
     user_id: UUID
@@ -61,10 +62,10 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
-    title: str | None = None  # of a conversation that may not be stored yet
+    title: str | None = None
     tools: Sequence[Json] = ()
-    keep: bool = True  # the receipt
-    redacted: Mapping[str, int] = field(default_factory=dict)  # how many secrets of which kind
+    keep: bool = True
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
     def redact(self, redactor: Redactor) -> Request:
         """Return the request with the secrets of its texts redacted: in what is sent, counted and kept alike.
@@ -103,7 +104,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRequest:
-    """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them."""
+    """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them.
+
+    `last` is the number of the newest message; `exists` tells whether the conversation is stored. A receipt of what
+    was erased since `erasure_version` is not kept.
+    """
 
     request: Request
     budget: int
@@ -112,10 +117,10 @@ class ResolvedRequest:
     sections: Sequence[Section]
     visibility: VisibilityFilter
     after_seq: int
-    last: int  # the number of the newest message
-    exists: bool  # the conversation
-    profile: Profile | None  # where a section of that name asks for one
-    erasure_version: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
+    last: int
+    exists: bool
+    profile: Profile | None
+    erasure_version: UserVersion | None
 
     @property
     def rule(self) -> str:
@@ -269,7 +274,7 @@ def _problems(section: Section) -> Iterator[str]:
     text: object = section.text
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
-    if name != PROFILE and (name in SECTION_WEIGHTS) == (text is not None):
+    if name != PROFILE_SECTION and (name in SECTION_WEIGHTS) == (text is not None):
         yield f"give a text to a section of your own, and none to {', '.join(SECTION_WEIGHTS)}."
     if not isinstance(text, str | list | tuple | None):
         yield f"text={text!r:.60}: give a text, or a list of them."

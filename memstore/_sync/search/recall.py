@@ -41,17 +41,19 @@ from memstore.providers import (
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_now, without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
-from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
-DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for recall half of it
-PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
-FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
-LOOKED_AT = 10  # hits, at least, among which what holds no longer changes places
-ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
+CONTEXT_DEPTH = 200
+# Before their neighbours are added; others rank below 200.
+MIN_CHUNKS_PER_INDEX = 100
+# Enough for filters that let a tenth through.
+MAX_NEAREST_CHUNKS = 1000
+MIN_REORDERED_HITS = 10
+FILTER_ROUNDS = (1000, 10_000, 100_000)
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
@@ -60,11 +62,14 @@ RERANKED = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(QueryFeatures):
-    """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names."""
+    """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names.
+
+    The embedder's vectors are stored under `model`.
+    """
 
     embedded_text: str
     embedder: Embedder | None
-    model: UUID  # under which the embedder's vectors are stored
+    model: UUID
 
     @property
     def embedded_by(self) -> str:
@@ -181,11 +186,11 @@ def recall(
     """
     query = builder.build(question, builder.guess_embedder())
     with builder.open(query) as (scope, query, version):
-        ranking = rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
+        ranking = rank_candidates(scope, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
-        looked_at = max(limit, LOOKED_AT) if marked else limit  # what is marked may change places
+        looked_at = max(limit, MIN_REORDERED_HITS) if marked else limit
         hits, ranked_chunks, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
         while len(hits) < looked_at and (page := list(islice(candidates, looked_at))):
             messages = [
@@ -265,14 +270,14 @@ def make_hit(candidate: RankedChunk, said: ItemText) -> Hit:
 
 
 def rank_candidates(
-    tx: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
+    tx: Transaction, query: Query, filters: Filters, depth: int = CONTEXT_DEPTH, *, version: IndexVersion | None
 ) -> Ranking:
     """Rank the best `depth` chunks of each tier that the filters let through.
 
     `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
     version: whatever model is active since, it is compared only with vectors of its own.
     """
-    if version is None:  # nothing is stored of the user, or no longer
+    if version is None:
         tx.cache.forget(tx.user_id)
         return EMPTY_RANKING
     if version.chunks > tx.cache.max_chunks:
@@ -310,7 +315,8 @@ def _rank_by_indexes(tx: Transaction, query: Query, version: IndexVersion, filte
     again = query.for_speakers(
         tx.cache.add_speakers(tx.user_id, query.model, index_candidates.index.speakers_of_messages)
     )
-    if again is not query:  # it names a speaker who is found for the first time
+    # Another query: it names a speaker who is found for the first time.
+    if again is not query:
         index_candidates = search_indexes(tx, again, version, filters, depth) or index_candidates
     return _rank_found(index_candidates, again, filters, depth)
 
@@ -333,7 +339,7 @@ def search_indexes(
         size, length = chunks.corpus_as_of(tx, filters.as_of)
     matches = postings.matches(tx, list(query.terms.values()), version.posted_up_to, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
-    count = max(PER_INDEX, depth // 2)
+    count = max(MIN_CHUNKS_PER_INDEX, depth // 2)
     numbers = _filter_numbers(tx, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
         keys = chunks.latest(tx, filters, NEWEST)
@@ -344,7 +350,8 @@ def search_indexes(
 
 
 def _rank_found(index_candidates: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
-    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ  # neighbours' tags are not known
+    # Neighbours' tags are not known.
+    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ
     allowed = np.flatnonzero(index_candidates.distances <= reach)
     if not filters.everything:
         allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.on_columns()))
@@ -356,7 +363,7 @@ def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int
     if filters.everything:
         return ordered[:count]
     allowed: list[int] = []
-    for start, stop in pairwise((0, *ROUNDS, len(ordered))):
+    for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
         batch = ordered[start:stop]
         if batch and len(allowed) < count:
             passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=batch)}
@@ -369,7 +376,7 @@ def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, cou
     if vector_indexes.is_ready(tx, model):
         if filters.everything:
             return vector_indexes.nearest(tx, query, model, count)
-        near = vector_indexes.nearest(tx, query, model, FILTERED)
+        near = vector_indexes.nearest(tx, query, model, MAX_NEAREST_CHUNKS)
         passing = {key for _, key in chunks.filter_chunks(tx, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]
@@ -382,7 +389,7 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     if not term_postings:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.chunks) * saturate(posting.counts, posting.lengths, corpus.mean_length, B)
+        idf(holding, corpus.chunks) * saturate(posting.counts, posting.lengths, corpus.mean_length, BM25_B)
         for holding, posting in term_postings
     ]
     scores = np.bincount(np.concatenate([posting.numbers for _, posting in term_postings]), np.concatenate(added))
@@ -402,7 +409,8 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
     scores = _score_texts(reranker, question, texts).tolist()
     ours = [hit.score for hit in read]
-    spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
+    # Where we cannot tell them apart, it decides.
+    spread = float(max(ours) - min(ours)) or 1.0
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
     shares = [(score - lowest) / range_ for score in scores]
     reranked = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
