@@ -189,7 +189,7 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             conversation = await messages.conversation(tx, self.id)
         if conversation is not None:
-            conversation.settings.pop(messages.CLEARED, None)
+            conversation.settings.pop(messages.CLEARED_SETTING, None)
         return conversation
 
     async def update(

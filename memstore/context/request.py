@@ -22,7 +22,7 @@ from memstore.settings import Settings
 from memstore.store import erasure, messages
 from memstore.store.database import Read, Transaction
 from memstore.store.erasure import UserVersion
-from memstore.store.messages import CLEARED
+from memstore.store.messages import CLEARED_SETTING
 from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
 from memstore.tool_calls import name_of
@@ -191,7 +191,9 @@ def _check_tokens(name: str, tokens: object) -> None:
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    kept_settings = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
+    kept_settings = {
+        name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED_SETTING
+    }
     return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | kept_settings
 
 
@@ -200,8 +202,8 @@ def check_settings(settings: Mapping[str, Any]) -> Json:
 
     Raises `InvalidInput` for a value that cannot be.
     """
-    if CLEARED in settings:
-        raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
+    if CLEARED_SETTING in settings:
+        raise InvalidInput(f"{CLEARED_SETTING!r} is what clear() keeps with the conversation; call that.")
     return {name: _check_setting(name, value) for name, value in settings.items()}
 
 

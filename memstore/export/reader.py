@@ -38,12 +38,12 @@ from memstore.export.schema import (
     decode_vector,
     parse_line,
 )
-from memstore.ingest.add import UNCOUNTED, count_tokens
+from memstore.ingest.add import UNCOUNTED_TOKENS, count_tokens
 from memstore.ingest.importers import ImportProblem, ImportReport
 from memstore.ingest.importers.files import (
     BOM,
     GZIP,
-    LONGEST_LINE,
+    MAX_LINE_BYTES,
     READ_ERRORS,
     check_file,
     numbered_lines,
@@ -57,13 +57,14 @@ from memstore.ingest.validation import validate_message
 from memstore.models import Conversation, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.chunks import speaker_prefixed
-from memstore.store.messages import CLEARED
+from memstore.store.messages import CLEARED_SETTING
 from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
-BATCH = 500  # lines that are stored together
+LINES_PER_BATCH = 500
 BATCH_BYTES = 8 * 1024 * 1024
-VECTOR_FACTOR = 8  # an exported message with its vectors is at most so many times as long
+# An exported message with its vectors is at most so many times as long.
+MAX_VECTOR_FACTOR = 8
 AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
 CHANGED = "the export was changed after it was written: its SHA-256 differs; all readable lines were imported"
@@ -73,7 +74,7 @@ NOT_MASKED = (
     "memstore export --no-derived writes messages alone, which are masked when they are imported"
 )
 NOT_COMPARED = {"recorded_at", "tokens", "counter"}
-VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
+VECTOR_LENGTH_TOLERANCE = 1e-3
 
 Item = TypeVar("Item", Message, Summary, FactWithHistory)
 
@@ -120,7 +121,8 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
 
     Raises `InvalidInput` where it is no export at all, or one of a version that is not known.
     """
-    digest, present, number = sha256(), b"", 0  # the digest is of all lines before the present one
+    # The digest is of all lines before the present one.
+    digest, present, number = sha256(), b"", 0
 
     def readline(size: int) -> bytes:
         nonlocal present
@@ -128,7 +130,7 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         present = stream.readline(size)
         return present
 
-    longest = LONGEST_LINE + VECTOR_FACTOR * max_message_bytes
+    longest = MAX_LINE_BYTES + MAX_VECTOR_FACTOR * max_message_bytes
     try:
         for number, data in numbered_lines(readline, longest):
             where = f"{name}, line {number}"
@@ -170,7 +172,7 @@ def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportRepo
         if isinstance(record, ImportProblem):
             report.add_problem(record)
             continue
-        full = len(batch) == BATCH or size > BATCH_BYTES
+        full = len(batch) == LINES_PER_BATCH or size > BATCH_BYTES
         if batch and (full or _group(record.line) != _group(batch[0].line)):
             yield batch
             batch, size = [], 0
@@ -233,9 +235,10 @@ class EntryBuilder:
         """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
         if isinstance(row, Message):
             if self.redactor.redact_message(row):
-                if line.chunks:  # they are of its words
+                # The chunks are of its words.
+                if line.chunks:
                     raise InvalidInput(NOT_MASKED)
-                vars(row).update(tokens=UNCOUNTED)
+                vars(row).update(tokens=UNCOUNTED_TOKENS)
                 count_tokens([row], self.counter)
             return
         content: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
@@ -262,8 +265,9 @@ class EntryBuilder:
 
     def settings(self, settings: Json) -> tuple[Json, str | None]:
         """Return settings of a user or a conversation, or none and why."""
-        try:  # a strategy or a rule may be installed elsewhere alone
-            special = (CLEARED, STRATEGY, VISIBILITY)
+        # A strategy or a rule may be installed elsewhere alone.
+        try:
+            special = (CLEARED_SETTING, STRATEGY, VISIBILITY)
             check_settings({name: value for name, value in settings.items() if name not in special})
         except InvalidInput as error:
             return {}, f"its settings are left out: {error}"
@@ -307,7 +311,7 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
         if chunk_line.vector is not None and dimensions is not None:
             vector = decode_vector(chunk_line.vector, f"its chunk {index}")
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
-            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
+            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_LENGTH_TOLERANCE:
                 raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
         chunk = chunk_of(row, index, (chunk_line.start, chunk_line.stop), chunk_line.conversation_id)
         chunks.append(ChunkRow(chunk, chunk_line.recorded_at, vector))

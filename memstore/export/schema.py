@@ -35,7 +35,8 @@ HEADER, FOOTER = "export", "end"
 R = TypeVar("R", bound=SQLModel)
 NotBlank = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, Field(ge=0, le=2**62)]
-Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
+# Of a message: derivers walk over those that are missing.
+Seq = Annotated[int, Field(ge=0, le=10_000_000)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
@@ -95,7 +96,8 @@ class _UserOwned(_Schema):
         return user_id(self.user)
 
     def _expected_id(self) -> UUID | None:
-        raise NotImplementedError  # each kind of line that has an id follows it from other fields
+        # Each kind of line that has an id follows it from other fields.
+        raise NotImplementedError
 
     @model_validator(mode="after")
     def _check_id(self) -> Self:
@@ -327,7 +329,8 @@ _LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminato
 def parse_line(line: bytes) -> AnyLine:
     """Return what a line holds; raise `InvalidInput` that says what is wrong with it."""
     try:
-        if any(mark in line for mark in (b"\\u0000", b"NaN", b"Infinity")):  # pydantic takes them, Postgres does not
+        # Pydantic takes them, Postgres does not.
+        if any(mark in line for mark in (b"\\u0000", b"NaN", b"Infinity")):
             check_json(parse_object(line), "the line")
         return _LINES.validate_json(line)
     except ValidationError as error:

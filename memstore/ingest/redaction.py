@@ -26,8 +26,8 @@ from memstore.text import INVALID_CHARS, TEXT_PARTS, read_json
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
 Spans = Iterator[tuple[int, int]]
-COUNTS = "masked"  # the key in a message's metadata
-MIN_LENGTH, MAX_NAME = 4, 200  # characters of a secret, and of the end of a name that its value is read with
+COUNTS_KEY = "masked"
+MIN_SECRET_CHARS, MAX_NAME_CHARS = 4, 200
 # detect-secrets reads lines. Some of its patterns take quadratic time, so that a line of megabytes is read in pieces.
 PIECE, OVERLAP = 2000, 250
 CALL_ARGUMENTS = {"arguments", "input"}
@@ -37,7 +37,7 @@ DETECTORS = {
     "aws": "AWSKeyDetector",
     "azure_storage_key": "AzureStorageKeyDetector",
     "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector",  # nosec B105  # names of classes
+    "github_token": "GitHubTokenDetector",  # nosec B105
     "gitlab_token": "GitLabTokenDetector",  # nosec B105
     "mailchimp": "MailchimpDetector",
     "pypi_token": "PypiTokenDetector",  # nosec B105
@@ -51,7 +51,8 @@ DETECTORS = {
 
 SHORTEST_KEY = 16
 _LONG_WORD = re.compile(r"\S{16}")
-_KEYS = re.compile(  # that detect-secrets does not know, or only in part
+# Those that detect-secrets does not know, or only in part.
+_KEYS = re.compile(
     r"\bgithub_pat_\w{22,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"
     r"|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]{8,}+"
 )
@@ -65,7 +66,7 @@ _PRIVATE_KEY = re.compile(
 )
 # Up to the last @ before a path, whatever signs the password has.
 _URL_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w\[])")
-_SAMPLES = {"pass", "passwd", "password", "secret"}  # what documentation writes into URLs
+_SAMPLE_PASSWORDS = {"pass", "passwd", "password", "secret"}
 
 _GAP = r"[ \u00a0\u2009\u202f\u2010-\u2015\u2212./_-]"
 _CARD = re.compile(
@@ -133,11 +134,13 @@ _COMMANDS = [
 # Names of values in JSON: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
 _SECRET_NAME = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)
 _TOKEN_NAME = re.compile(r"tokens?", re.IGNORECASE)
-_CODE = re.compile(  # that reads a password from elsewhere
+# Code that reads a password from elsewhere.
+_CODE = re.compile(
     r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
 )
 _NO_WORD = re.compile(r"[\d!@#$%^&*?~+]")
-_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters next to digits, as in no word and in no number
+# Letters next to digits, as in no word and in no number.
+_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _BINARY = re.compile(
     r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
 )
@@ -164,7 +167,7 @@ class Redactor:
     (`redact`), JSON (`redact_json`), and names that ids follow from (`reject_secret_names`).
     """
 
-    detectors: Mapping[str, Callable[[str], Spans]]  # by kind
+    detectors: Mapping[str, Callable[[str], Spans]]
 
     def find(self, text: str) -> list[Secret]:
         """Return the secrets of a text in order; those that overlap are one."""
@@ -215,7 +218,7 @@ class Redactor:
             "meta": self._walk(message.meta, counts, ""),
         }
         if counts:
-            redacted["meta"] |= {COUNTS: dict(sorted(counts.items()))}
+            redacted["meta"] |= {COUNTS_KEY: dict(sorted(counts.items()))}
             vars(message).update(redacted)
         return bool(counts)
 
@@ -225,11 +228,11 @@ class Redactor:
             for name, member in value.items():
                 new = self.redact(name, counts) if isinstance(name, str) else name
                 new = new if new not in redacted else f"{new} {len(redacted)}"  # two names may become one mark
-                redacted[new] = self._walk(member, counts, str(name)[-MAX_NAME:])
+                redacted[new] = self._walk(member, counts, str(name)[-MAX_NAME_CHARS:])
             return redacted
         if isinstance(value, list | tuple):
             return [self._walk(member, counts, key) for member in value]
-        if type(value) not in (str, int) or len(text := str(value)) < MIN_LENGTH:
+        if type(value) not in (str, int) or len(text := str(value)) < MIN_SECRET_CHARS:
             return value
         if (key in BINARY_KEYS or text.startswith("data:")) and _BINARY.fullmatch(text):
             return value
@@ -280,7 +283,7 @@ def _load(kinds: frozenset[str]) -> Redactor:
         yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
         for match in _URL_PASSWORD.finditer(text):
             value = match["value"]
-            if len(value) >= SHORTEST_KEY or not (_CODE.match(value) or value.lower() in _SAMPLES):
+            if len(value) >= SHORTEST_KEY or not (_CODE.match(value) or value.lower() in _SAMPLE_PASSWORDS):
                 yield match.span("value")
         if _LONG_WORD.search(text):
             yield from (match.span() for match in _KEYS.finditer(text))
@@ -298,7 +301,8 @@ def _load(kinds: frozenset[str]) -> Redactor:
     def detect_accounts(text: str) -> Spans:
         for match in _IBAN.finditer(text):
             number = match["number"]
-            while number and not iban.is_valid(_SIGNS.sub("", number)):  # other words stand next to a number
+            # Other words stand next to a number.
+            while number and not iban.is_valid(_SIGNS.sub("", number)):
                 number = _LAST_GROUP.sub("", number)
             if number:
                 yield match.start(), match.start() + len(number)

@@ -32,7 +32,8 @@ from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
 from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
-LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
+# A speaker stands before each of their chunks, and tags are stored with it.
+MAX_NAME_CHARS = 200
 MOST_TAGS = 100
 LARGEST_LIMIT = 1_000_000
 MOST_OFFSET = 2**31 - 1
@@ -64,7 +65,7 @@ def _check_call(call: Json) -> Json:
     return call
 
 
-Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
+Name = Annotated[str, Strict(), Field(min_length=1, max_length=MAX_NAME_CHARS)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 
 
@@ -120,8 +121,9 @@ def drop_empty_keys(data: object) -> object:
     return drop_nulls(NewMessage, data)
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
-_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
+# Made once: `dumps` makes one for each value.
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
@@ -173,7 +175,7 @@ def check_json(value: object, what: str) -> int:
         written = _JSON.encode(value)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{what} must be JSON: {error}.") from None
-    if INVALID_CHARS.search(written) or ("\\u0000" in written and _NUL.search(written)):
+    if INVALID_CHARS.search(written) or ("\\u0000" in written and _ESCAPED_NUL.search(written)):
         raise InvalidInput(f"{what} holds a NUL or half a surrogate pair, which Postgres cannot store; remove it.")
     return len(written.encode())
 
@@ -246,7 +248,8 @@ def to_list(values: Sequence[str] | None, name: str, choices: type[StrEnum] | No
     return [str(value) for value in values]
 
 
-When = datetime | date | str  # with its time zone, a day, or ISO 8601
+# With its time zone, a day, or ISO 8601.
+When = datetime | date | str
 
 
 def to_utc(moment: When | None, name: str) -> datetime | None:
@@ -312,7 +315,7 @@ def parse_id_prefix(prefix: str) -> tuple[UUID, UUID]:
     return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
-KEPT_FOR = "message_retention_days"  # the setting of a user or of a conversation
+RETENTION_SETTING = "message_retention_days"
 LONGEST_KEPT = 100_000.0
 
 
@@ -322,7 +325,7 @@ def validate_days(value: object) -> float | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
         raise InvalidInput(
-            f"{KEPT_FOR}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
+            f"{RETENTION_SETTING}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
         )
     return float(value)
 
@@ -390,7 +393,7 @@ def validate_fact_instructions(value: object) -> str | None:
 
 # Settings that a user and a conversation may have of their own; those of contexts are in `memstore.context.request`.
 OWN_SETTINGS: Mapping[str, Callable[[object], Any]] = {
-    KEPT_FOR: validate_days,
+    RETENTION_SETTING: validate_days,
     "fact_instructions": validate_fact_instructions,
     "fact_types": validate_fact_types,
 }

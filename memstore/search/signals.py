@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from memstore.providers import Vectors
 from memstore.search.dates import asked_time
-from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS_PER_SIDE, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
 # Of a term: its weight, the chunks that have it, how often each has it.
@@ -193,7 +193,7 @@ def is_question(index: UserIndex, term: int) -> Floats:
     comes with the question before it. Questions to an assistant say what somebody wants, so they count in full.
     """
     asking = index.rows_with_term(term)[0]
-    following = np.append(index.seqs, -1)[index.neighbours[NEIGHBOURS + 1, asking]]
+    following = np.append(index.seqs, -1)[index.neighbours[NEIGHBOURS_PER_SIDE + 1, asking]]
     answered = asking[following == index.seqs[asking] + 1]
     scores = np.zeros(len(index))
     scores[answered] = -neighbour_weight(index)[answered]

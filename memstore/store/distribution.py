@@ -24,8 +24,10 @@ from memstore.store.sql import statements
 DATABASE_SQL = statements("database")
 SQL = statements("distribution")
 ROOT_TABLE = "users"
-Table = tuple[str, bool, bool]  # its name, whether its rows are of users, whether its policies bind the owner too
-ALONE = "none"  # else the root joins whatever was distributed by a uuid before
+# A table's name, whether its rows are of users, whether its policies bind the owner too.
+Table = tuple[str, bool, bool]
+# Else the root joins whatever was distributed by a uuid before.
+ALONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
     keys = [
-        ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))  # the server's own words
+        # The definition is in the server's own words.
+        ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))
         for table, name, definition in connection.execute(SQL["foreign_keys"]).fetchall()
         if table in {name for name, *_ in tables}
     ]

@@ -80,7 +80,7 @@ async def count_lacking(tx: Transaction, model: UUID) -> int:
 async def add_vectors(tx: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({text.id for text, _ in made})
-    await lock(tx, ids)  # nobody writes them meanwhile
+    await lock(tx, ids)
     there = {
         (text.id, text.path): text
         for text in await tx.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)

@@ -35,7 +35,7 @@ OF_FACTS = {
     "fact_changes": SQL["remove_fact_changes"],
     "facts": SQL["remove_facts"],
 }
-LOCK_TRIES = 100  # of 0.4 seconds
+MAX_LOCK_TRIES = 100
 
 
 class UserVersion(NamedTuple):
@@ -88,7 +88,8 @@ async def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None
     ids = None if conversations is None else list(conversations)
     await tx.tuples(SQL["lock_conversations"], ids=ids)
     posted = await tx.value(SQL["lock_user"], int)
-    await tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
+    # One may have been new meanwhile.
+    await tx.tuples(SQL["lock_conversations"], ids=ids)
     return posted
 
 
@@ -355,8 +356,9 @@ async def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
 
 # --- whether anything is left
 
-STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
-TABLES = 14  # in which ids of messages, facts and conversations may stand
+# They hold hashes, ids and counts.
+KEPT_TABLES = ["tombstones", "erasures"]
+TABLES_WITH_IDS = 14
 
 
 async def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
@@ -373,8 +375,9 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
     async with database.owner_transaction() as connection:
         [(is_owner,)] = await (await connection.execute(vector_indexes.SQL["owner"])).fetchall()
         if database.capabilities.citus and database.capabilities.role and not is_owner:
-            await database.take_role(connection)  # nodes do not know what else the login was granted
-        tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
+            # Nodes do not know what else the login was granted.
+            await database.take_role(connection)
+        tables = await (await connection.execute(SQL["searched"], {"without": KEPT_TABLES})).fetchall()
         [(counts["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):

@@ -12,10 +12,10 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
-LOST_STATES = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
+CONNECTION_STATES = ("08", "28", "3D", "53", "57P")
 SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"[\w./-]{1,60}")
-UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')  # as libpq words it
+LIBPQ_UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -51,7 +51,7 @@ def _unknown_option(url: str) -> str | None:
     try:
         psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        option = UNKNOWN_OPTION.search(str(error))
+        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
         return option[1] if option and "@" not in url.partition("?")[2] else None
     return None
 
@@ -62,7 +62,8 @@ def translate_errors(url: str) -> Iterator[None]:
     try:
         yield
     except DRIVER_ERRORS as error:
-        check_readable(url)  # the driver's own words quote the URL, and with it the password
+        # The driver's own words quote the URL, and with it the password.
+        check_readable(url)
         raise translate(error, url) from error
 
 
@@ -91,7 +92,9 @@ def translate(error: Exception, url: str) -> DatabaseError:
             f"{place} refused the login: {reason.rpartition('FATAL: ')[2].strip()}. Correct the user or the password "
             "in the URL (MEMSTORE_DATABASE_URL)."
         )
-    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(LOST_STATES)):
+    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (
+        state is None or state.startswith(CONNECTION_STATES)
+    ):
         return DatabaseUnreachable(
             f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
             "falls back to another database."
@@ -126,7 +129,8 @@ def check_readable(url: str) -> None:
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
     if not url.startswith(SCHEMES):
-        scheme, slashes, _ = url.partition("//")  # what is no URL and no name may hold a password anywhere
+        # What is no URL and no name may hold a password anywhere.
+        scheme, slashes, _ = url.partition("//")
         name = url if NAME.fullmatch(url) or not url else ""
         subject = repr(scheme) if slashes else repr(name) if name == url else "What was given"
         raise ConfigurationError(
@@ -134,5 +138,6 @@ def normalize_dsn(url: str) -> str:
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     dsn = url.replace("postgres://", "postgresql://", 1)
-    check_readable(dsn)  # before the driver sees it, which logs what it takes for the host
+    # Before the driver sees it, which logs what it takes for the host.
+    check_readable(dsn)
     return dsn

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from uuid import UUID
 
-from memstore.store.user_index import MAX_CHUNKS, UserIndex
+from memstore.store.user_index import MAX_USER_CHUNKS, UserIndex
 
-MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
+# Of all users of a store, but for the one who asks.
+MAX_CACHED_BYTES = 512 * 2**20
 
 
 class IndexCache:
@@ -17,11 +18,12 @@ class IndexCache:
     `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
     """
 
-    def __init__(self, max_chunks: int = MAX_CHUNKS, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, max_chunks: int = MAX_USER_CHUNKS, most_bytes: int = MAX_CACHED_BYTES) -> None:
         self.max_chunks = max_chunks
         self._most = most_bytes
         self._kept: dict[tuple[UUID, UUID], UserIndex] = {}  # who asked last comes last
-        self._bytes = 0  # of all that are kept: to add them up at each change takes 0.1 s for 100,000 users
+        # Of all that are kept: to add them up at each change takes 0.1 s for 100,000 users.
+        self._bytes = 0
         self._speakers: dict[tuple[UUID, UUID], frozenset[str]] = {}
         self.active_models: dict[UUID, tuple[str, int] | None] = {}
         self._turn = threading.Lock()
@@ -31,7 +33,7 @@ class IndexCache:
         with self._turn:
             kept = self._kept.pop((user_id, model), None)
             if kept is not None:
-                self._kept[user_id, model] = kept  # as the latest one
+                self._kept[user_id, model] = kept
             return kept
 
     def put(self, user_id: UUID, model: UUID, arrays: UserIndex) -> None:

@@ -1,9 +1,9 @@
 """Search by words for users with very many chunks: which chunks have a term, without reading the chunks.
 
-Postings are rows of `term_postings`, one for a term in a run of up to `RUN` chunks, made by the derivers behind what
-they add. Later chunks are read themselves: recall never waits for postings, and misses nothing without them. An
-ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
-`&&` is not leakproof. 500,000 chunks of 16 words have 95 MB of postings, and ingest pays nothing for them.
+Postings are rows of `term_postings`, one for a term in a run of up to `CHUNKS_PER_RUN` chunks, made by the derivers
+behind what they add. Later chunks are read themselves: recall never waits for postings, and misses nothing without
+them. An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being
+used: `&&` is not leakproof. 500,000 chunks of 16 words have 95 MB of postings, and ingest pays nothing for them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,12 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("postings")
-RUN = 65_536  # chunks of a run: 30 MB while it is made
-MIN_POSTED_AT_ONCE = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
-MOST_READ = 250_000  # postings for one question, 2 MB: terms that would exceed it only score what others found
+# A run takes 30 MB while it is made.
+CHUNKS_PER_RUN = 65_536
+# To read so many chunks costs 10 ms.
+MIN_RUN_CHUNKS = 4_096
+# 2 MB for one question: terms that would exceed it only score what others found.
+MAX_POSTINGS_READ = 250_000
 POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
 MAX_CHUNK_LENGTH = 2**16 - 1
 
@@ -55,7 +58,7 @@ async def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: dat
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
     Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The
-    rarest terms are read first; others that would exceed `MOST_READ` postings are left out, but never all.
+    rarest terms are read first; others that would exceed `MAX_POSTINGS_READ` postings are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
     parts = {term: [_unpack(())] for term in once}
@@ -65,7 +68,7 @@ async def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: dat
     after = posted if as_of is None else 0
     if after:
         holding |= dict(await tx.tuples(SQL["holding"], terms=once))
-        once = _select_rarest(holding, MOST_READ)
+        once = _select_rarest(holding, MAX_POSTINGS_READ)
         for term, chunks in await tx.binary(SQL["postings"], terms=once):
             parts[term].append(_unpack(np.frombuffer(chunks, POSTING)))
     late = await tx.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
@@ -139,12 +142,12 @@ class IndexedChunk(NamedTuple):
 
 
 async def next_run(tx: Transaction, after: int) -> list[IndexedChunk]:
-    """Return the next chunks that no postings tell of: at most `RUN`."""
-    return [IndexedChunk(*row) for row in await tx.binary(SQL["unposted"], after=after, limit=RUN)]
+    """Return the next chunks that no postings tell of: at most `CHUNKS_PER_RUN`."""
+    return [IndexedChunk(*row) for row in await tx.binary(SQL["unposted"], after=after, limit=CHUNKS_PER_RUN)]
 
 
 def pack(run: Sequence[IndexedChunk], after: int) -> list[dict[str, object]]:
-    """Return the postings of a run behind a number, ready to be stored. Half a second for `RUN` chunks of 14 words."""
+    """Return the postings of a run behind a number, ready to be stored. Half a second for a run of 14-word chunks."""
     counts = [len(chunk.terms) for chunk in run]
     terms = _flatten(chunk.terms for chunk in run)
     postings = np.empty(len(terms), POSTING)

@@ -13,7 +13,7 @@ from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = row_builder(Summary)
-LATEST = 2**62  # no message has this number
+AFTER_LAST_SEQ = 2**62
 
 
 class Outline(NamedTuple):
@@ -81,7 +81,7 @@ async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, be
     return await tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
+async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return await tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 

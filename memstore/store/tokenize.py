@@ -20,10 +20,13 @@ import Stemmer
 
 from memstore.text import word_set
 
-TOKENIZER = 2  # a change of terms is another number: maintenance then makes those of stored chunks anew
-MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
+# A change of terms is another number: maintenance then makes those of stored chunks anew.
+TOKENIZER_VERSION = 2
+# Longer ones (data, not words) meet by their beginning.
+MAX_TERM_CHARS = 200
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
-QUESTION_MARK_TERM = "?"  # a term that no word is: of texts that end with a question
+# No word is this term: it is of texts that end with a question.
+QUESTION_MARK_TERM = "?"
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
 _ENGLISH = word_set(
@@ -104,9 +107,10 @@ def terms(text: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for word in words:
         if word not in stop:
-            term = word[:MAX_TERM_LENGTH]
+            term = word[:MAX_TERM_CHARS]
             for stem in _stems(term, languages) if term.isalpha() else (term,):
-                counts[stem] += 1  # `update` takes as long for each word as all the rest
+                # `update` takes as long for each word as all the rest.
+                counts[stem] += 1
     return counts
 
 
@@ -149,7 +153,8 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
 
 
 def _hash(term: str, keyed: blake2b) -> int:
-    digest = keyed.copy()  # a third sooner than made anew
+    # A third sooner than made anew.
+    digest = keyed.copy()
     digest.update(term.encode())
     return int.from_bytes(digest.digest(), "big", signed=True)
 
@@ -178,7 +183,8 @@ def _parts(whole: str) -> Iterator[str]:
     if parts != [whole]:
         yield whole
     for part in parts:
-        if part == whole or len(part) > 1 or not part.isdigit():  # the 1 of v2.0.1 is noise
+        # The 1 of v2.0.1 is noise.
+        if part == whole or len(part) > 1 or not part.isdigit():
             yield from _pairs(part)
 
 

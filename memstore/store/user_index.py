@@ -26,19 +26,24 @@ Rows = NDArray[np.intp]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MAX_CHUNKS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
+# 130,000 messages of a user, 355 MB with 384 dimensions; those with more are scanned in the database.
+MAX_USER_CHUNKS = 150_000
 
-NEIGHBOURS = 2  # chunks on either side
-KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours count in the mean of their vectors
-SESSION_GAP_HOURS = 4  # between neighbours, whatever `session_gap_hours` says of summaries
-SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
+NEIGHBOURS_PER_SIDE = 2
+NEIGHBOUR_WEIGHTS = np.array([0.2, 0.4, 1.0, 0.4, 0.2])
+# Between neighbours, whatever `session_gap_hours` says of summaries.
+SESSION_GAP_HOURS = 4
+SESSION_GAP_MICROSECONDS = SESSION_GAP_HOURS * 3600 * 10**6
 MOST_ROLES = 8
-SCANNED = 0.1  # if at most this share of the terms is unsorted, it is scanned (< 1 ms); sorting all takes 100 ms
+# Up to this share of the terms they are scanned (< 1 ms); sorting all takes 100 ms.
+MAX_UNSORTED_SHARE = 0.1
 
-FRAMES = 4000  # bytes that even a user with three chunks takes in addition, measured
+# Measured with three chunks.
+FRAME_BYTES = 4000
 ROWS_AT_ONCE = 4096
-OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
-POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
+# A transaction records the time at which it began, and is seen when it has ended.
+OVERLAP = timedelta(minutes=2)
+POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
@@ -133,13 +138,13 @@ class UserIndex:
         groups = sessions * MOST_ROLES + self.records["role"][order]
         within = np.argsort(groups, kind="stable")
         order, groups = order[within], groups[within]
-        neighbours = np.full((2 * NEIGHBOURS + 1, count), count)
-        neighbours[NEIGHBOURS] = np.arange(count)
-        for steps in range(1, NEIGHBOURS + 1):
+        neighbours = np.full((2 * NEIGHBOURS_PER_SIDE + 1, count), count)
+        neighbours[NEIGHBOURS_PER_SIDE] = np.arange(count)
+        for steps in range(1, NEIGHBOURS_PER_SIDE + 1):
             together = groups[steps:] == groups[:-steps]
             earlier, later = order[:-steps][together], order[steps:][together]
-            neighbours[NEIGHBOURS - steps, later] = earlier
-            neighbours[NEIGHBOURS + steps, earlier] = later
+            neighbours[NEIGHBOURS_PER_SIDE - steps, later] = earlier
+            neighbours[NEIGHBOURS_PER_SIDE + steps, earlier] = later
         return neighbours
 
     @property
@@ -158,7 +163,7 @@ class UserIndex:
     def _sessions(self) -> tuple[Rows, Numbers]:
         """The rows of messages in the order of their conversations, and the number of the session of each."""
         order, begins = self._in_order
-        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
+        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP_MICROSECONDS
         return order, np.cumsum(begins)
 
     @cached_property
@@ -197,7 +202,7 @@ class UserIndex:
     @cached_property
     def neighbour_kernel(self) -> NDArray[np.float64]:
         """What each of `neighbours` counts, (5, rows): dot products weighed by it add up to cosines with the mean."""
-        weights = KERNEL[:, None] * (self.neighbours < len(self))
+        weights = NEIGHBOUR_WEIGHTS[:, None] * (self.neighbours < len(self))
         return np.asarray(weights / np.maximum(self.neighbourhood_norm, 1e-9))
 
     @cached_property
@@ -211,7 +216,7 @@ class UserIndex:
             for start in range(0, len(rows), ROWS_AT_ONCE):
                 batch = rows[start : start + ROWS_AT_ONCE]
                 total = np.zeros((len(batch), self.vectors[0].shape[1]), dtype=np.float32)
-                for weight, beside in zip(KERNEL.tolist(), self.neighbours[:, batch], strict=True):
+                for weight, beside in zip(NEIGHBOUR_WEIGHTS.tolist(), self.neighbours[:, batch], strict=True):
                     there, vectors = self.vectors_at(beside)
                     total[there] += np.float32(weight) * vectors
                 lengths[start : start + ROWS_AT_ONCE] = np.sqrt(np.vecdot(total, total))
@@ -264,7 +269,9 @@ class UserIndex:
     @property
     def nbytes(self) -> int:
         """The memory that they take, about: the largest ones and what is made of them; and of each array its frame."""
-        return FRAMES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
+        return (
+            FRAME_BYTES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
+        )
 
     def rows_of(self, items: Sequence[UUID]) -> Rows:
         """Return the rows of all chunks of these items, in their order."""
@@ -328,7 +335,9 @@ class UserIndex:
 
     def _carry_over(self, grown: UserIndex) -> dict[str, object]:
         properties: dict[str, object] = {}
-        if "sorted_terms" in vars(self) and len(grown.terms) - len(self.sorted_terms[0]) <= SCANNED * len(grown.terms):
+        if "sorted_terms" in vars(self) and (
+            len(grown.terms) - len(self.sorted_terms[0]) <= MAX_UNSORTED_SHARE * len(grown.terms)
+        ):
             properties["sorted_terms"] = self.sorted_terms
         if "neighbourhood_norm" in vars(self):
             beside = grown.neighbours[:, : len(self)]

@@ -283,7 +283,7 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
 
 def test_a_statement_that_is_never_answered_ends(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.connections.SECONDS_OF_SILENCE", 0.5)
+        monkeypatch.setattr(f"{world}.store.connections.MAX_SILENCE_SECONDS", 0.5)
 
     async def asynchronous() -> None:
         async with await memstore.open_async(url, settings=HASHING) as store:

@@ -29,8 +29,8 @@ LARGE = {"embedder": "hashing:64", "max_chunks_in_memory": 0}
 @pytest.fixture(autouse=True)
 def no_run_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.postings.MIN_POSTED_AT_ONCE", 1)
-        monkeypatch.setattr(f"{world}.store.postings.RUN", 20)  # several runs
+        monkeypatch.setattr(f"{world}.store.postings.MIN_RUN_CHUNKS", 1)
+        monkeypatch.setattr(f"{world}.store.postings.CHUNKS_PER_RUN", 20)  # several runs
 
 
 @pytest.fixture

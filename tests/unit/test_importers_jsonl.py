@@ -85,7 +85,7 @@ def test_a_bad_line_is_named_and_the_good_ones_come(read):
 
 
 def test_a_huge_line_is_skipped_without_being_held(tmp_path, monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.jsonl.LONGEST_LINE", 1024 * 1024)
+    monkeypatch.setattr("memstore.ingest.importers.jsonl.MAX_LINE_BYTES", 1024 * 1024)
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as file:
         file.write(b'{"content":"')

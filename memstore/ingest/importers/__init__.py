@@ -34,7 +34,8 @@ from .openai import OpenAIChats
 from .slack import Slack
 from .whatsapp import WhatsApp
 
-IMPORTERS: tuple[type[Importer], ...] = (  # the first that recognizes a file reads it
+# The first that recognizes a file reads it.
+IMPORTERS: tuple[type[Importer], ...] = (
     Jsonl,
     ChatGPT,
     Claude,

@@ -38,8 +38,8 @@ from .files import (
 )
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
-ERASED = "erased before"  # messages that are left out since they were erased
+MAX_PROBLEMS = 10_000
+ERASED = "erased before"
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}
@@ -109,7 +109,7 @@ class IgnoredContent:
 
 
 ImportItem: TypeAlias = Record | ImportProblem | IgnoredContent
-Message: TypeAlias = dict[str, Any]  # of a `Record`
+Message: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -126,7 +126,7 @@ class Importer:
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         self.path, self.options = path, options
-        self.equal_counts: Counter[bytes] = Counter()  # digests of what came, see `count_equal`
+        self.equal_counts: Counter[bytes] = Counter()
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -141,7 +141,8 @@ class Importer:
     @staticmethod
     def recognizes(value: Any) -> bool:
         """Return whether a JSON value, an element of the file's list or a line, is of this format."""
-        raise NotImplementedError  # a format that is not JSON overrides `sniff` instead
+        # A format that is not JSON overrides `sniff` instead.
+        raise NotImplementedError
 
     def read(self) -> Iterator[ImportItem]:
         """Yield what the file holds, in order.
@@ -164,7 +165,8 @@ class Importer:
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield what a JSON value holds."""
-        raise NotImplementedError  # a format that is not JSON overrides `read_file` instead
+        # A format that is not JSON overrides `read_file` instead.
+        raise NotImplementedError
 
     def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield the items that `convert` makes of each JSON value and its place; report unreadable ones."""

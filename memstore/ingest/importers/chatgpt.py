@@ -59,7 +59,8 @@ _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue2
 # Older ones, and those of files: 【3:4†source】, 【12†the name of a page】.
 _SOURCE = re.compile("( ?)【[0-9]{1,6}(?::[0-9]{1,6})?†([^【】\n]{0,200})】")
 _MARKS = re.compile("[\ue200-\ue206]")
-_ENTRY = re.compile(  # of the list of memories: 1. [2024-05-01]. User lives in Porto.
+# In the list of memories: 1. [2024-05-01]. User lives in Porto.
+_ENTRY = re.compile(
     r"^\s*\d+\. \[(?P<day>\d{4}-\d\d-\d\d)\]\.? *(?P<text>.+?)\s*(?=^\s*\d+\. \[\d{4}-|\Z)", re.MULTILINE | re.DOTALL
 )
 _FORGETS = re.compile(r"\s*(?:please )?forget\b", re.IGNORECASE)
@@ -84,7 +85,8 @@ class TreeImporter(Importer):
     # One file, or from some size on several: `conversations-000.json`, …
     files = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
     unit = "conversation"
-    keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
+    # Of its id, its title, when it began, and its current message.
+    keys: ClassVar[tuple[str, str, str, str]]
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)

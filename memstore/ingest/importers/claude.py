@@ -20,7 +20,7 @@ from .chatgpt import MessageNode, TreeImporter
 from .memories import AssistantMemory
 from .openai import content_text
 
-ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
+ROOT_ID = "00000000-0000-4000-8000-000000000000"
 _MEMORY = "conversations_memory"
 _HEADING = re.compile(r"\*\*[^*\n]*\*\*|#+ .*|-{3,}")
 ROLES = {"human": "user", "assistant": "assistant"}

@@ -41,7 +41,7 @@ SUBAGENTS = IgnoredContent("messages of subagents")
 REWOUND = IgnoredContent("messages that were rewound")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
-_KEYS = ("sessionId", "leafUuid", "messageId")  # every line of Claude Code has one of them
+_CLAUDE_CODE_KEYS = ("sessionId", "leafUuid", "messageId")
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
     r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
@@ -73,12 +73,14 @@ class ClaudeCode(Importer):
     @staticmethod
     def recognizes(value: Any) -> bool:
         """Return whether a value is a line of a session."""
-        return isinstance(value, dict) and "type" in value and not value.keys().isdisjoint(_KEYS)
+        return isinstance(value, dict) and "type" in value and not value.keys().isdisjoint(_CLAUDE_CODE_KEYS)
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._replaced: set[str] = set()  # ids of messages that were rewound
-        self._queued: Counter[tuple[bool, str]] = Counter()  # what was typed meanwhile, by each of two kinds of lines
+        # Ids of messages that were rewound.
+        self._replaced: set[str] = set()
+        # What was typed meanwhile, by each of two kinds of lines.
+        self._queued: Counter[tuple[bool, str]] = Counter()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one session holds."""
@@ -91,7 +93,8 @@ class ClaudeCode(Importer):
         """Yield the message of a line, or what of it is ignored."""
         role, said, queued = value.get("type"), value.get("message") or {}, value.get("attachment") or {}
         key = value.get("uuid")
-        if content := _queued_prompt(value, queued):  # typed while the assistant worked; written once or twice
+        # Typed while the assistant worked; written once or twice.
+        if content := _queued_prompt(value, queued):
             kind, text = role == "attachment", json.dumps(content)
             self._queued[kind, text] += 1
             count = self._queued[kind, text]
@@ -133,7 +136,8 @@ def _queued_prompt(line: dict[str, Any], attachment: dict[str, Any]) -> Any:
 def _find_replaced(lines: Iterable[Any]) -> set[str]:
     """Return the ids of prompts that were rewound, another one put in their place, and of what followed them."""
     replaced: set[str] = set()
-    prompts: dict[tuple[Any, Any], list[str]] = {}  # by session and the message before
+    # By session and the message before.
+    prompts: dict[tuple[Any, Any], list[str]] = {}
     parents: dict[str, Any] = {}
     for line in lines:
         if isinstance(line, dict) and isinstance(key := line.get("uuid"), str):
@@ -141,7 +145,8 @@ def _find_replaced(lines: Iterable[Any]) -> set[str]:
             if _is_prompt(line):
                 prompts.setdefault((str(line.get("sessionId")), str(parent)), []).append(key)
     first = {key for keys in prompts.values() for key in keys[:-1]}
-    for key in parents:  # a line stands behind its parent
+    # A line stands behind its parent.
+    for key in parents:
         if key in first or (isinstance(parents[key], str) and parents[key] in replaced):
             replaced.add(key)
     return replaced
@@ -179,13 +184,15 @@ class Codex(Importer):
         item = value.get("payload") or {}
         kind = str(item.get("type"))
         if value["type"] == "session_meta":
-            self._session = self._session or item  # in a fork those of other sessions follow
+            # In a fork those of other sessions follow.
+            self._session = self._session or item
         elif value["type"] != "response_item":
             yield NOTICES
         elif kind == "message":
             self._messages += 1
             session = self._session
-            if isinstance(session.get("source"), dict):  # {"subagent": …}; of a person's it is a name, such as "cli"
+            # A subagent's is {"subagent": …}; of a person's session it is a name, such as "cli".
+            if isinstance(session.get("source"), dict):
                 yield SUBAGENTS
             elif (value.get("metadata") or {}).get("compaction_output"):
                 yield SUMMARIES

@@ -28,9 +28,9 @@ from memstore.text import is_deep, read_json
 T = TypeVar("T")
 
 HEAD_BYTES = 64 * 1024
-SAMPLE = 20  # values by which the format of a file is found
+SNIFFED_VALUES = 20
 CHUNK = 256 * 1024
-LONGEST_LINE = 16 * 1024 * 1024  # bytes
+MAX_LINE_BYTES = 16 * 1024 * 1024
 # Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
 LONGEST_VALUE = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
@@ -38,10 +38,11 @@ GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
-NOTHING_IN_ARCHIVES = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
+NOTHING_IN_ARCHIVES = re.compile(r"(?!)")
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
-_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # leftovers of a Mac and of file managers in an archive
+# Leftovers of a Mac and of file managers in an archive.
+_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
 _DECODER = json.JSONDecoder(strict=False)
@@ -189,7 +190,9 @@ def first_values(file: OpenFile) -> list[Any]:
         is_json = read_start(file)[:1] in (b"{", b"[")
         file.stream.seek(0)
         if is_json:
-            values = [entry[1] for entry in islice(numbered_values(file, "", ""), SAMPLE) if isinstance(entry, tuple)]
+            values = [
+                entry[1] for entry in islice(numbered_values(file, "", ""), SNIFFED_VALUES) if isinstance(entry, tuple)
+            ]
         file.stream.seek(0)
     return [value for value in values if isinstance(value, dict | list)]
 
@@ -232,14 +235,16 @@ def _files_below(path: Path) -> list[Path]:
 def _open_zip(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except (NotImplementedError, UnicodeDecodeError) as error:  # of a newer version of the format, or damaged
+    except (NotImplementedError, UnicodeDecodeError) as error:
+        # The zip is of a newer version of the format, or damaged.
         raise zipfile.BadZipFile(str(error)) from error
 
 
 def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
     try:
         return cast(io.BufferedIOBase, archive.open(name))
-    except (RuntimeError, UnicodeDecodeError) as error:  # it wants a password, or is packed or named in no known way
+    except (RuntimeError, UnicodeDecodeError) as error:
+        # It wants a password, or is packed or named in no known way.
         raise zipfile.BadZipFile(str(error)) from error
 
 
@@ -254,7 +259,8 @@ def numbered_lines(readline: Callable[[int], bytes], longest: int) -> Iterator[t
         if number == 1:
             line = line.removeprefix(BOM)
         if len(line) <= longest or line.endswith(b"\n"):
-            yield number, line or b"\n"  # a line of nothing but a BOM is a line too
+            # A line of nothing but a BOM is a line too.
+            yield number, line or b"\n"
             continue
         while line and not line.endswith(b"\n"):
             line = readline(longest)
@@ -316,7 +322,8 @@ class _Window:
     def find(self, pattern: re.Pattern[str]) -> str:
         """Go to the next match of the pattern, and return its character; "" at the end."""
         while (match := pattern.search(self.text, self.at)) is None:
-            self._go(max(len(self.text) - 1, self.at))  # a line's end may be the last that is held
+            # A line's end may be the last that is held.
+            self._go(max(len(self.text) - 1, self.at))
             if not self._more():
                 self._go(len(self.text))
                 return ""
@@ -356,9 +363,11 @@ class _Window:
                 pieces.append(piece)
                 wanted -= len(piece)
         except READ_ERRORS:
-            if not pieces:  # else what came is read first; the next reading fails again
+            # What came is read first; the next reading fails again.
+            if not pieces:
                 raise
         data = b"".join(pieces)
         new = self._decode(data, not data)
         self.text, self.at = self.text[self.at :] + new, 0
-        return bool(data or new)  # bytes may come and no character: half of one, or a BOM
+        # Bytes may come and no character: half of one, or a BOM.
+        return bool(data or new)

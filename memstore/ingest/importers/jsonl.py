@@ -23,7 +23,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import Importer, ImportItem, Record, derive_id, parse_time
-from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, is_single, numbered_lines, parse_object
+from .files import MAX_LINE_BYTES, PRETTY, ImportProblem, OpenFile, is_single, numbered_lines, parse_object
 
 
 class Jsonl(Importer):
@@ -45,10 +45,10 @@ class Jsonl(Importer):
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield each line's message, or the reason why it has none; blank lines are skipped."""
-        for number, line in numbered_lines(file.stream.readline, LONGEST_LINE):
+        for number, line in numbered_lines(file.stream.readline, MAX_LINE_BYTES):
             where = f"{file.where}, line {number}"
             if line is None:
-                yield ImportProblem(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
+                yield ImportProblem(where, f"the line is longer than {MAX_LINE_BYTES:,} bytes; {PRETTY}")
             elif line.strip():
                 try:
                     yield self._read_line(line, where)

@@ -44,7 +44,8 @@ class LangChain(Importer):
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._read: dict[str, tuple[int, str]] = {}  # of each conversation the number of messages, and their digest
+        # The number of messages of each conversation, and their digest.
+        self._read: dict[str, tuple[int, str]] = {}
         self._unnamed_lists = 0
 
     @staticmethod

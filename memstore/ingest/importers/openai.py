@@ -21,7 +21,7 @@ from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, ma
 from .files import ImportProblem, printable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-TIMES = ("timestamp", "created_at", "occurred_at")  # where a message may have its time
+TIME_KEYS = ("timestamp", "created_at", "occurred_at")
 # Kinds that are no part of what was said, and what a report calls them.
 _IGNORED = {
     "thinking": "thoughts of the model",
@@ -85,7 +85,8 @@ def convert_message(role: str, fields: dict[str, Any], external_id: str) -> Iter
         return
     message: Message = {"role": role, "content": text if text.strip() else None, "external_id": external_id}
     if calls:
-        message["tool_calls"] = calls  # which some write among the content, too
+        # Some write them among the content, too.
+        message["tool_calls"] = calls
         ignored = [part for part in ignored if part.what != _IGNORED["tool_use"]]
     message |= {key: fields[key] for key in ("name", "tool_call_id") if fields.get(key)}
     yield from ignored
@@ -139,7 +140,7 @@ def _chat(value: Any) -> dict[str, Any]:
 
 def _time(message: dict[str, Any]) -> Iterator[datetime | None]:
     """Yield the time of a message, if it has one; raise `InvalidInput` for one that cannot be read."""
-    time = next((message[key] for key in TIMES if message.get(key) is not None), None)
+    time = next((message[key] for key in TIME_KEYS if message.get(key) is not None), None)
     yield None if time is None else parse_time(time)
 
 

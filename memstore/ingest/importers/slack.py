@@ -45,10 +45,13 @@ class Slack(Importer):
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
-        self._people: dict[str, str] = {}  # names by id
-        self._names: dict[str, set[str]] = {}  # all that each is called by, and the id, in lower case
+        # Names by id.
+        self._people: dict[str, str] = {}
+        # All that each is called by, and the id, in lower case.
+        self._names: dict[str, set[str]] = {}
         self._bots: set[str] = set()
-        self._channels: dict[str, tuple[str, str | None]] = {}  # ids and titles by id, and by name of the folder
+        # Ids and titles by id, and by name of the folder.
+        self._channels: dict[str, tuple[str, str | None]] = {}
         self._me: str | None = None
 
     @classmethod
@@ -79,7 +82,8 @@ class Slack(Importer):
         key, name = value["id"], value.get("name")
         if name and not name.startswith("mpdm-"):
             title: str | None = f"#{make_storable(name)[0]}"
-        else:  # a talk of several people has a name that is made of theirs: mpdm-ann--bob-1
+        else:
+            # A talk of several people has a name that is made of theirs: mpdm-ann--bob-1.
             title = ", ".join(self._people.get(member, member) for member in value.get("members") or ()) or None
         self._channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
         yield from ()
@@ -111,7 +115,8 @@ class Slack(Importer):
         if value.get("thread_ts") not in (None, value["ts"]):
             metadata["thread"] = value["thread_ts"]
         names = (value.get("username"), (value.get("bot_profile") or {}).get("name"), value.get("bot_id"))
-        profile = value.get("user_profile") or {}  # of somebody from another company, who is not in users.json
+        # Somebody from another company is not in users.json.
+        profile = value.get("user_profile") or {}
         shown = profile.get("display_name") or profile.get("real_name") or author
         name = self._people.get(author, shown) if author else next(filter(None, names), None)
         message = {
@@ -154,7 +159,8 @@ class Slack(Importer):
             text = _block_text(value.get("blocks") or [])
         yield self._plain(text)
         for attachment in attachments:
-            if is_bot or attachment.get("is_share") or not text.strip():  # else the preview of a link
+            # Else it is the preview of a link.
+            if is_bot or attachment.get("is_share") or not text.strip():
                 yield self._plain(_attachment_text(attachment))
         for file in value.get("files") or ():
             name = file.get("title") or file.get("name")

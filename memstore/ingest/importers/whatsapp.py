@@ -39,13 +39,14 @@ from .base import (
 )
 from .files import ImportProblem, OpenFile, open_files, printable, read_files, read_start
 
-_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"  # invisible marks that turn writing left or right
+# Invisible marks that turn writing left or right.
+_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
 # Words before the hour or behind it, without points and blanks: halves of a day, and others. None are guessed.
 _HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנה״צ sa öö قظ"), 0)
 _HOURS |= dict.fromkeys(word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחה״צ ch ös بظ"), 12)
 _OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
 _WORD = r"[^\W\d_][^\d:\[\]\n]{0,14}?"
-BUDDHIST = 543  # years by which Thailand's calendar is ahead
+BUDDHIST_YEARS_AHEAD = 543
 _DATE = rf"(?P<date>\d{{1,4}}(?:[{_MARKS}]*[./-][{_MARKS}]*\s?\d{{1,4}}){{2}})[{_MARKS}]*"
 _CLOCK = (
     rf"(?P<before>{_WORD})?[\s\u202f]?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?"
@@ -93,7 +94,7 @@ _NOTICE = re.compile(
     re.IGNORECASE,
 )
 _LINE_MARKS = re.compile(rf"(?m:^)[{_MARKS}]+|[{_MARKS}]+ *\Z")
-_COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
+_DOWNLOAD_NUMBER = re.compile(r" ?\([0-9]+\)$")
 
 
 class WhatsApp(Importer):
@@ -115,9 +116,8 @@ class WhatsApp(Importer):
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield the messages of a chat. It is held as a whole: only all of it shows how its dates are written."""
-        begun: list[
-            tuple[int, re.Match[str], list[str]]
-        ] = []  # the number and the beginning of a message, and its lines
+        # The number and the beginning of a message, and its lines.
+        begun: list[tuple[int, re.Match[str], list[str]]] = []
         lost: list[int] = []
         lines = file.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
         for number, line in enumerate(lines, 1):
@@ -207,7 +207,8 @@ def _words(header: re.Match[str]) -> list[str]:
 def _spoken(header: re.Match[str]) -> re.Match[str] | None:
     """Return who said what, or None for a notice of WhatsApp's."""
     spoken = _SPOKEN.fullmatch(header["rest"])
-    if spoken is None or len(_QUOTES.findall(spoken["name"])) % 2:  # Ann changed the subject from “A: b” to “C: d”.
+    # Ann changed the subject from “A: b” to “C: d”.
+    if spoken is None or len(_QUOTES.findall(spoken["name"])) % 2:
         return None
     text = spoken["text"] or ""
     if not (header["iphone"] and text.startswith("\u200e")) or _DELETED.fullmatch(text):
@@ -218,7 +219,7 @@ def _spoken(header: re.Match[str]) -> re.Match[str] | None:
 
 def _chat_name(path: Path, file: str) -> str:
     names = PurePosixPath(file).stem, path.stem, path.absolute().parent.name
-    storable = (make_storable(_COPY.sub("", name))[0].strip() for name in names)
+    storable = (make_storable(_DOWNLOAD_NUMBER.sub("", name))[0].strip() for name in names)
     return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
 
 
@@ -244,7 +245,8 @@ def _find_order(dates: list[str]) -> DateOrder:
     }
     possible = {order: [day for day in days if day] for order, days in read.items() if all(days)}
     why = "may be read in two ways" if possible else "are written in more than one order"
-    if len(possible) > 1:  # a chat is written in the order of its time
+    # A chat is written in the order of its time.
+    if len(possible) > 1:
         possible = {order: days for order, days in possible.items() if days == sorted(days)}
     if len(possible) == 1:
         return next(iter(possible))
@@ -264,7 +266,7 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
     if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
         return None
     try:
-        thai = BUDDHIST if int(year) > 2400 else 0
+        thai = BUDDHIST_YEARS_AHEAD if int(year) > 2400 else 0
         return date(int(year) + (2000 if len(year) == 2 else -thai), int(month), int(day))
     except ValueError:
         return None

@@ -24,7 +24,8 @@ EMBEDDED = "embedded"
 
 def default_folder() -> Path:
     """Return the folder of the store that is opened without a name."""
-    return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"  # here, where no driver is loaded
+    # Said here, where no driver is loaded.
+    return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"
 
 
 def is_embedded(url: str) -> bool:

@@ -20,7 +20,7 @@ DATABASE = "memstore"
 # What initdb makes with the options below, written by tools/cluster.py. initdb itself takes longer, and refuses to run
 # for an account without an entry in passwd.
 TEMPLATE = Path(__file__).with_name(f"cluster-{MAJOR}.tar.xz")
-NONCE, CRC = 257, 292  # places in its pg_control
+NONCE_OFFSET, CRC_OFFSET = 257, 292
 
 INITDB = [
     "--username=postgres",
@@ -61,7 +61,8 @@ def make_cluster(folder: Path, account: Account) -> None:
     """Make the cluster `data` in the folder, with the database in it, aside and under its name when it is complete."""
     try:
         _make(folder, account, copy_template)
-    except (EmbeddedError, tarfile.CompressionError):  # made by a Postgres built in another way; a Python without lzma
+    except (EmbeddedError, tarfile.CompressionError):
+        # The template is of a Postgres built in another way, or this Python has no lzma.
         _make(folder, account, run_initdb)
 
 
@@ -94,7 +95,8 @@ def copy_template(data: Path, account: Account) -> None:
     write_settings(data, account)
     # Asked for this, Postgres compares the versions and sizes in pg_control with its own.
     run(["postgres", "-D", str(data), "-C", "data_checksums"], data, account)
-    run(["pg_resetwal", "-D", str(data)], data, account)  # a log that begins with the new identifier
+    # A log that begins with the new identifier.
+    run(["pg_resetwal", "-D", str(data)], data, account)
     run(["initdb", "--sync-only", "-D", str(data)], data, account)
 
 
@@ -123,14 +125,20 @@ def _unpack(data: Path, account: Account) -> None:
 
 def _identify(control: bytes) -> bytes:
     """Return the content of a pg_control with an identifier and a nonce of its own."""
-    identifier = int(time.time()) << 32 | secrets.randbits(32)  # begins with the time, as Postgres' own
-    body = identifier.to_bytes(8, "little") + control[8:NONCE] + secrets.token_bytes(32) + control[NONCE + 32 : CRC]
+    # It begins with the time, as Postgres' own.
+    identifier = int(time.time()) << 32 | secrets.randbits(32)
+    body = (
+        identifier.to_bytes(8, "little")
+        + control[8:NONCE_OFFSET]
+        + secrets.token_bytes(32)
+        + control[NONCE_OFFSET + 32 : CRC_OFFSET]
+    )
     crc = 0xFFFFFFFF
     for byte in body:
         crc ^= byte
         for _ in range(8):
             crc = crc >> 1 ^ 0x82F63B78 * (crc & 1)  # CRC-32C
-    return body + (crc ^ 0xFFFFFFFF).to_bytes(4, "little") + control[CRC + 4 :]
+    return body + (crc ^ 0xFFFFFFFF).to_bytes(4, "little") + control[CRC_OFFSET + 4 :]
 
 
 def check_version(data: Path) -> None:

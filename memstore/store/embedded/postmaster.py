@@ -24,14 +24,18 @@ from memstore.store.embedded.programs import describe_failure, executable, open_
 
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
-READY, STOPPING = "ready", "stopping"  # the server's own words in postmaster.pid
-SOCKET_PATH_BYTES = 100  # sun_path holds 104 on macOS, 108 on Linux
-START_SECONDS = 120.0  # the recovery after a crash replays up to max_wal_size
+# The server's own words in postmaster.pid.
+READY, STOPPING = "ready", "stopping"
+# sun_path holds 104 on macOS, 108 on Linux.
+MAX_SOCKET_PATH_BYTES = 100
+# The recovery after a crash replays up to max_wal_size.
+START_SECONDS = 120.0
 STOP_SECONDS = 120.0
 ORPHAN_SECONDS = 3.0
 LOG_BYTES = 10_000_000
 
-_children: set[int] = set()  # servers that this process started, and must take leave of when they end
+# Servers that this process started, and must take leave of when they end.
+_children: set[int] = set()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_children.clear)
 
@@ -116,7 +120,8 @@ class Cluster:
     def _start(self) -> Path:
         lock = self._take_over()
         try:
-            for leftover in self.folder.glob("data.new-*"):  # as far as a killed initdb, still at work, allows
+            # As far as a killed initdb, still at work, allows.
+            for leftover in self.folder.glob("data.new-*"):
                 shutil.rmtree(leftover, ignore_errors=True)
             self._drop_stale_pid_file()
             sockets = self._make_sockets()
@@ -171,7 +176,8 @@ class Cluster:
             server.wait()
             raise
         finally:
-            server.returncode = 0  # it may outlive this process on purpose, which Popen would complain about
+            # It may outlive this process on purpose, which Popen would complain about.
+            server.returncode = 0
 
     def _take_over(self) -> FolderLock:
         """Return the lock that only the server's processes hold, once those of a killed server are gone.
@@ -206,11 +212,12 @@ class Cluster:
 
     def _make_sockets(self) -> Path:
         places = [self.folder / "run"]
-        shared = (Path(tempfile.gettempdir()), Path("/tmp"))  # nosec B108  # what is in it must be private, which is checked
+        # What is in it must be private, which is checked.
+        shared = (Path(tempfile.gettempdir()), Path("/tmp"))  # nosec B108
         places += [folder / self._mark() for folder in shared]
         for place in places:
             # libpq takes a comma for the border between two hosts, and knows no way to write one.
-            if len(os.fsencode(place / SOCKET)) > SOCKET_PATH_BYTES or "," in str(place):
+            if len(os.fsencode(place / SOCKET)) > MAX_SOCKET_PATH_BYTES or "," in str(place):
                 continue
             if self.account.make_folder(place):
                 for leftover in (SOCKET, f"{SOCKET}.lock"):

