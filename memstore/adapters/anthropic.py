@@ -34,8 +34,8 @@ NAMESPACE = ("memories",)
 MAX_FILES = 100_000
 MAX_LINES = 999_999
 LINE_NUMBER_WIDTH = len(str(MAX_LINES))
-CONTEXT_LINES = 2  # before and after a change
-MAX_DEPTH = 2  # levels of folders that a view shows
+CONTEXT_LINES = 2
+MAX_VIEW_DEPTH = 2
 NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
@@ -184,7 +184,8 @@ class _Commands:
             )
         except Conflict:
             raise ToolError("A file was changed meanwhile: view it, and try again.") from None
-        except InvalidInput as error:  # such as a path that is a secret where those are masked
+        except InvalidInput as error:
+            # Such as a path that is a secret where those are masked.
             raise ToolError(str(error)) from None
 
 
@@ -236,7 +237,7 @@ def _format_listing(title: str, path: str, files: Files) -> str:
         if any(part.startswith(".") for part in parts):
             continue
         size = len(text.encode())
-        for depth in range(1, min(len(parts), MAX_DEPTH) + 1):
+        for depth in range(1, min(len(parts), MAX_VIEW_DEPTH) + 1):
             place = (*parts[:depth], *([""] if depth < len(parts) else []))
             sizes[place] = sizes.get(place, 0) + size
     header = f"Here're the files and directories up to 2 levels deep in {title}, excluding hidden items:"

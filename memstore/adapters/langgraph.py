@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 User = str | Callable[[Namespace], str]
 WHOLE_ITEM = ("$",)
 SWEEP_MINUTES = 5.0
-MAX_TOKENS = 8192  # the window of an application's own embedder is not known
+ASSUMED_WINDOW_TOKENS = 8192
 
 
 class _Items:
@@ -139,7 +139,8 @@ class _Items:
     async def _list_namespaces(self, op: ListNamespacesOp) -> Any:
         matches = [Match(tuple(each.path), at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
         prefix: Sequence[str] = next((match.path for match in matches if not match.at_end), ())
-        user = tuple(takewhile(lambda label: label != "*", prefix))  # a user named "*" would be somebody else
+        # A user named "*" would be somebody else.
+        user = tuple(takewhile(lambda label: label != "*", prefix))
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
         return await self._call(self._documents(user).namespaces, matches, **page)
 
@@ -240,8 +241,9 @@ class _LangChainEmbedder:
         self.dimensions = index["dims"]
         kind = type(self._embeddings).__name__
         self.name = f"langchain:{getattr(self._embeddings, 'model', None) or kind}"
-        self.max_tokens = MAX_TOKENS
-        self._is_async = hasattr(self._embeddings, "afunc")  # a coroutine function was given
+        self.max_tokens = ASSUMED_WINDOW_TOKENS
+        # True where a coroutine function was given.
+        self._is_async = hasattr(self._embeddings, "afunc")
 
     def count(self, text: str) -> int:
         """Return an estimate of the tokens of a text."""

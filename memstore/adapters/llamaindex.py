@@ -27,8 +27,9 @@ from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
 from memstore.tool_calls import stored_call
 
-META_KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
-ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}  # that memstore calls otherwise
+# Of a message's metadata, and of a conversation's settings: what is archived.
+META_KEY = "llama_index"
+RENAMED_ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 Run = tuple[int, int]
 
@@ -148,7 +149,8 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
             return ""
         hits = await maybe_await(self.user.recall, questions[-1], limit=self.limit)
         present = [chat.content or "" for chat in messages or ()]
-        absent = [hit for hit in hits if not any(hit.text in text for text in present)]  # a hit may be a part of one
+        # A hit may be a part of one.
+        absent = [hit for hit in hits if not any(hit.text in text for text in present)]
         return fit([_format_hit(hit) for hit in absent], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
@@ -170,7 +172,7 @@ def fit(texts: Sequence[str], max_tokens: int) -> str:
 def to_message(chat: ChatMessage) -> Json:
     """Return a chat message as memstore keeps it: its text and calls, and all of it where they do not say it."""
     role = str(getattr(chat.role, "value", chat.role))
-    message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
+    message: Json = {"role": RENAMED_ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
         message["metadata"] = {META_KEY: pack(chat.model_dump(mode="json"))}
         if is_storable(calls := _calls(chat)):
@@ -196,7 +198,8 @@ def _calls(chat: ChatMessage) -> Json:
 def _format_hit(hit: Hit) -> str:
     who = f"{clean_name(hit.speaker)}: " if hit.speaker and hit.tier == "messages" else ""
     lines = indent_further_lines(hit.text_with_later).splitlines()
-    return f"{hit.occurred_at:%Y-%m-%d} {who}" + "\n".join(filter(None, lines))  # an empty line ends an item
+    # An empty line ends an item.
+    return f"{hit.occurred_at:%Y-%m-%d} {who}" + "\n".join(filter(None, lines))
 
 
 def _count_tokens(text: str) -> int:

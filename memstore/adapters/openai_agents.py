@@ -24,7 +24,8 @@ from memstore.models import Json, Message, Role
 from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
 
-META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
+# Of a message's metadata: what its role, text and calls do not say.
+META_KEY = "openai_agents"
 CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
 Callback = Callable[[list[Json], list[Json]], Coroutine[Any, Any, list[Json]]]
 
@@ -62,7 +63,8 @@ class MemstoreSession:
         """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
         while newest := await maybe_await(self.conversation.get_recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
-            if certificate.counts.get("messages"):  # else somebody else has popped it
+            # Without a count somebody else has popped it.
+            if certificate.counts.get("messages"):
                 *other_items, last = to_items(newest[0])
                 await self.add_items(other_items)
                 return last
@@ -99,9 +101,11 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
             **(options | {"reserve": reserve, "format": "openai"}),
         )
         chats = context.messages
-        del chats[max(place for place, chat in enumerate(chats) if chat["role"] == "user")]  # new input asks it
+        # Without the question: new input asks it.
+        del chats[max(place for place, chat in enumerate(chats) if chat["role"] == "user")]
         items = chain.from_iterable(map(_items, chats))
-        history[:] = [item for item in items if item.get("content") != ""]  # the runner stores what is not in here
+        # The runner stores what is not in here.
+        history[:] = [item for item in items if item.get("content") != ""]
         return [*history, *new_input]
 
     return callback

@@ -38,7 +38,8 @@ app = typer.Typer(
     "4 budget too small, 130 interrupted.",
 )
 command(app, takes_database=False)(demo.demo)
-for function in (  # in the order of --help
+# In the order of --help.
+for function in (
     import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
     recall.recall, recall.context, chat.chat, recall.facts, recall.profile, server.mcp, server.hook, recall.users,
     recall.conversations, erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
@@ -72,9 +73,11 @@ def options(
 
 def main() -> None:
     """Run the command line; an error of memstore becomes a line on stderr and an exit code."""
-    gc.set_threshold(100_000)  # imports make many objects and no garbage
+    # Imports make many objects and no garbage.
+    gc.set_threshold(100_000)
     escape_unencodable()
     exit_on_signals()
     code = run_command(app)
-    gc.freeze()  # Python need not look through them at its end
+    # Python need not look through all objects at its end.
+    gc.freeze()
     sys.exit(code)

@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 
 DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
-MANY = 500  # messages that are worth a word before they are read
-TURNS, SILENCE = 6, 20.0  # turns, or seconds without a line, after which a model is asked for facts and summaries
+BACKLOG_MESSAGES = 500
+# After so many turns, or seconds without a line, a model is asked for facts and summaries.
+MAX_UNDERIVED_TURNS, SILENCE_SECONDS = 6, 20.0
 DERIVE = "import json, sys; from memstore.cli.chat import derive_apart; derive_apart(*json.loads(sys.argv[1]))"
-MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
-UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
+# At most the window's fourth part is kept free because the server counts otherwise.
+MARGIN_DIVISOR = 4
+TURN_ERRORS = (ProviderError, BudgetTooSmall, InvalidInput)
 HELP = """\
 /facts          what is known of you
 /forget ID      use a fact no more
@@ -57,7 +59,8 @@ HELP = """\
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
 Facts are found after each answer. If a model is set for facts, it is asked after 20 seconds of silence, after
 six turns, and at the end."""
-_COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a sentence
+# Not a path, and not what stands in a sentence.
+_COMMAND = re.compile(r"/[a-z]*(?!\S)")
 
 
 def chat(
@@ -112,6 +115,8 @@ class _Session:
     """Answers in one conversation, within a window of tokens, and derives its messages.
 
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
+    `margin` tokens are kept free, as the server was seen to count more than we did. `turns` are those since a
+    derivation has ended that may ask a model.
     """
 
     store: MemoryStore
@@ -120,12 +125,12 @@ class _Session:
     system: str | None
     budget: int | None
     reserve: int | None
-    margin: int = 0  # tokens to keep free, as the server was seen to count more than we did
+    margin: int = 0
     line_open: bool = False
-    turns: int = 0  # since a derivation has ended that may ask a model
+    turns: int = 0
     deriving: subprocess.Popen[str] | None = None
     has_told: bool = False  # of a backlog
-    errors: set[str] = field(default_factory=set)  # of derivation, each printed once
+    errors: set[str] = field(default_factory=set)
 
     def talk(self) -> None:
         """Answer each line; derive between them. At a terminal chat models are asked by another process."""
@@ -133,17 +138,19 @@ class _Session:
         try:
             if at_terminal:
                 self._welcome()
-                self._begin_derivation()  # of what an earlier session left
+                # Of what an earlier session left.
+                self._begin_derivation()
             for text in _typed_lines() if at_terminal else _piped_lines():
                 if text == "/quit":
                     break
                 if not text or self._run_command(text):
                     continue
-                self._end_derivation(kill=self.turns < TURNS)  # else its call is finished, and facts come after all
+                # After enough turns its call is finished, and facts come after all.
+                self._end_derivation(kill=self.turns < MAX_UNDERIVED_TURNS)
                 all_answered &= self._try_answer(text, may_stop=at_terminal)
                 self.turns += 1
                 with suppress(KeyboardInterrupt) if at_terminal else nullcontext():
-                    self._derive(may_ask=not at_terminal and self.turns >= TURNS)
+                    self._derive(may_ask=not at_terminal and self.turns >= MAX_UNDERIVED_TURNS)
                 if at_terminal:
                     self._begin_derivation()
             self._finish_derivation()
@@ -154,7 +161,7 @@ class _Session:
     def _begin_derivation(self) -> None:
         self._end_derivation()
         if self.deriving is None and self._is_pending:
-            silence = SILENCE if self.turns < TURNS else 0
+            silence = SILENCE_SECONDS if self.turns < MAX_UNDERIVED_TURNS else 0
             arguments = [self.scope.user.name, silence, self.store.settings.ollama_num_ctx, common.database]
             self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
                 [sys.executable, "-P", "-c", DERIVE, json.dumps(arguments)],
@@ -177,7 +184,8 @@ class _Session:
             process.kill()
         is_over = kill or wait or process.poll() is not None
         try:
-            printed = process.communicate(timeout=None if is_over else 0)[0]  # it closes stdin
+            # communicate() closes stdin.
+            printed = process.communicate(timeout=None if is_over else 0)[0]
         except subprocess.TimeoutExpired:
             return
         self.deriving = None
@@ -204,7 +212,7 @@ class _Session:
                 raise ModelUnavailable("It is asked after some turns.")
 
         def tell(kind: str, done: int, total: int) -> None:
-            if kind == "chunks" and total > MANY and done < total and not self.has_told:
+            if kind == "chunks" and total > BACKLOG_MESSAGES and done < total and not self.has_told:
                 self.has_told = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
@@ -212,7 +220,8 @@ class _Session:
             report = self.store.derive(user=self.scope.user.name, progress=tell, on_call=check)
             self._report_facts(report.facts)
             self._report([*report.failed, *(report.waiting if may_ask else ())])
-        except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
+        except Exception as error:
+            # Whatever it is: it costs the chat what it would have found, and nothing else.
             self._report([str(error)])
         if may_ask:
             self.turns = 0
@@ -228,7 +237,8 @@ class _Session:
                 echo_hint(f"not derived: {text}")
 
     def _welcome(self) -> None:
-        with suppress(ImportError):  # not everywhere; it lets a line be edited
+        # readline is not everywhere; it lets a line be edited.
+        with suppress(ImportError):
             import readline  # noqa: F401
         info = self.scope.info()
         history = "nothing was said yet" if info is None else f"{quantify(info.last_seq, 'message')} so far"
@@ -238,7 +248,7 @@ class _Session:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
             context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
-        except UNANSWERED as error:
+        except TURN_ERRORS as error:
             self._end_line()
             echo_error(str(error))
             echo_hint("what you said is stored, an answer is not")
@@ -258,7 +268,7 @@ class _Session:
     def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
-        margin = min(self.margin, self._window // MAX_MARGIN)
+        margin = min(self.margin, self._window // MARGIN_DIVISOR)
         system = "\n\n".join(filter(None, [self.system, f"Today is {date.today():%Y-%m-%d, %A}."]))
         context = self.scope.context(
             budget=self._window - margin,
@@ -269,7 +279,8 @@ class _Session:
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
-        except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
+        except PromptTooLong:
+            # The server counted more than the window has: at least so many tokens more than we did.
             self.margin = max(margin, self._window - context.tokens) + self._window // 16
             raise
         self._end_line()

@@ -39,7 +39,8 @@ def status() -> None:
     from memstore.store.embedded import embedded_folder, is_embedded
 
     target = _target()
-    if is_embedded(target) and not embedded_folder(target).exists():  # who only asks makes no database
+    # Who only asks makes no database.
+    if is_embedded(target) and not embedded_folder(target).exists():
         _print_status(migrations.Status(None))
         return
     with _url() as url:

@@ -19,7 +19,7 @@ USER, CONVERSATION = "alice", "lisbon"
 DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
 BUDGET = 1200
 SYSTEM = "You are a travel assistant. Use what you remember of Alice."
-FACTS_SHOWN, HITS_SHOWN = 9, 5  # shown
+FACTS_SHOWN, HITS_SHOWN = 9, 5
 
 
 def demo(

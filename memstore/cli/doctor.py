@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from memstore.store.roles import Capabilities
 
 MOST_REASONS = 5
-MOST_ANSWERED = 60  # tokens of a short answer; what is longer has thoughts in it
+# What is longer has thoughts in it.
+MAX_SHORT_ANSWER_TOKENS = 60
 _REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
-_DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")  # the number or name of one fact, which others of the same reason lack
+# The number or name of one fact, which others of the same reason lack.
+_DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")
 
 
 def stats(
@@ -83,7 +85,8 @@ def run_checks() -> Iterator[Check]:
     except MemstoreError as error:
         yield Check("settings", str(error), exit_code(error))
         return
-    set_here = sorted(settings.model_fields_set - {"database_url"})  # which may hold a password
+    # Not the URL, which may hold a password.
+    set_here = sorted(settings.model_fields_set - {"database_url"})
     shown = ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
     usable = _check("settings", lambda: validate_settings(settings), shown)
     yield usable
@@ -94,7 +97,7 @@ def run_checks() -> Iterator[Check]:
         yield _check("reranker", partial(_ask_reranker, settings))
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
         yield _check(what, partial(_ask_chat_model, what, name, settings))
-    if not usable.code:  # else no store is opened
+    if not usable.code:
         try:
             with open_store() as store:
                 yield from _store(store)
@@ -108,7 +111,8 @@ def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
         return Check(what, detail or str(result))
     except MemstoreError as error:
         return Check(what, str(error), exit_code(error))
-    except Exception as error:  # of a provider of one's own, or its library
+    except Exception as error:
+        # Of a provider of one's own, or its library.
         return Check(what, f"{type(error).__name__}: {error}", 1)
 
 
@@ -149,7 +153,7 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
     reply = model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
     window = f"a window of {model.context_tokens:,} tokens"
     advice = list(getattr(model, "advice", ()))
-    if reply.completion_tokens > MOST_ANSWERED * reply.calls:
+    if reply.completion_tokens > MAX_SHORT_ANSWER_TOKENS * reply.calls:
         many = f"it wrote {reply.completion_tokens} tokens where a few were asked for"
         advice.append(f"{many}: thoughts take the tokens of answers, so take a model that does not think")
     return "; ".join([f"{model.name} answers, with {getattr(model, 'abilities', window)}", *advice])
@@ -166,7 +170,8 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
         yield Check("isolation", f"row-level security holds; {_describe_role(able)}")
-    if users := store.unindexed_users():  # slow recall is no failure: it finds the same
+    # Slow recall is no failure: it finds the same.
+    if users := store.unindexed_users():
         yield Check("indexes", f"recall is slow for {', '.join(map(repr, users))}: memstore db index")
     counts = store.stats()
     if counts["failed"]:

@@ -17,7 +17,7 @@ from memstore.text import quantify, read_json
 if TYPE_CHECKING:
     from memstore import Certificate
 
-MAX_SHOWN = 20  # ids of what was erased
+MAX_SHOWN_IDS = 20
 EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
 
 
@@ -96,7 +96,7 @@ def _read(path: Path) -> list[Certificate]:
 
 def _print(certificate: Certificate) -> None:
     scan, is_empty = certificate.scan, certificate.is_empty
-    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:MAX_SHOWN]]
+    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:MAX_SHOWN_IDS]]
     rows += [(place, count) for place, count in certificate.counts.items() if count]
     rows += [(f"to be made again by memstore derive, {deriver}", count) for deriver, count in certificate.again.items()]
     if certificate.id is not None:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memstore.ingest.importers import ImportReport
     from memstore.models import Json
 
-MAX_SHOWN = 20  # problems; `--json` has them all
-OWN_FORMAT = "memstore"  # what `export` writes
+MAX_SHOWN_PROBLEMS = 20
+EXPORT_FORMAT = "memstore"
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
@@ -50,7 +50,7 @@ def import_(
     from memstore.ingest.importers import IMPORTERS, ImportProblem, ImportReport, OptionMissing, parse_options
     from memstore.ingest.validation import check_names
 
-    formats = ("auto", OWN_FORMAT, *(importer.name for importer in IMPORTERS))
+    formats = ("auto", EXPORT_FORMAT, *(importer.name for importer in IMPORTERS))
     if format not in formats:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, formats))}", param_hint="--format")
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
@@ -64,7 +64,7 @@ def import_(
         for file in files:
             try:
                 done = _import_file(store, file, **how)
-            except InvalidInput as error:  # the file is skipped as a whole
+            except InvalidInput as error:
                 done = ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
                 code = max(code, 2 if isinstance(error, OptionMissing) else 1)
             code = max(code, 1 if done.problems else 0)
@@ -75,7 +75,7 @@ def import_(
     if common.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "problems": problems})
-    elif any(each["new"] and each["format"] != OWN_FORMAT for each in counts):
+    elif any(each["new"] and each["format"] != EXPORT_FORMAT for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(code)
 
@@ -90,7 +90,7 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
 def _counts(file: Path, done: ImportReport) -> Json:
     names = ("format", "new", "known", "skipped", "ignored", "masked")
     counts: Json = {"file": str(file)} | {name: getattr(done, name) for name in names}
-    if done.format == OWN_FORMAT:
+    if done.format == EXPORT_FORMAT:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
     return counts
 
@@ -108,10 +108,10 @@ def _print_file(file: Path, done: ImportReport) -> None:
     places: dict[str, list[str]] = {}
     for problem in done.problems:
         places.setdefault(problem.reason, []).append(problem.where)
-    for reason, where in islice(places.items(), MAX_SHOWN):
+    for reason, where in islice(places.items(), MAX_SHOWN_PROBLEMS):
         more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
         echo_hint(f"skipped {where[0]}{more}: {reason}", "yellow")
-    if len(places) > MAX_SHOWN or done.skipped > len(done.problems):
+    if len(places) > MAX_SHOWN_PROBLEMS or done.skipped > len(done.problems):
         echo_hint("… and more; --json names them")
 
 
@@ -131,7 +131,8 @@ def export(
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:
-        if path == STDOUT:  # on a terminal a bar would stand between the lines
+        # On a terminal a bar would stand between the lines.
+        if path == STDOUT:
             done = store.export(sys.stdout.buffer, **options)
         else:
             with show_progress("exporting") as line:

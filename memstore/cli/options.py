@@ -23,7 +23,7 @@ DatabaseOption = Annotated[
         help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
     ),
 ]
-_ARGUMENT = re.compile(r"(?<![\w'\"-])(\w+)=(?=\S)")  # of Python, in an error
+_KWARG = re.compile(r"(?<![\w'\"-])(\w+)=(?=\S)")
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
@@ -74,7 +74,7 @@ def command(
 
 def with_options(error: str) -> str:
     """Return an error with the command's options as they are typed: "--budget 9" for Python's "budget=9"."""
-    return _ARGUMENT.sub(lambda said: f"--{said[1].replace('_', '-')} " if said[1] in common.names else said[0], error)
+    return _KWARG.sub(lambda said: f"--{said[1].replace('_', '-')} " if said[1] in common.names else said[0], error)
 
 
 def group(help: str) -> typer.Typer:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, DeriveReport, Json, Usage
 
 ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-MIN_TEXT_COLUMN = 40  # characters that a table leaves for its text; with fewer a list is no table
-CELL = 24  # columns at most for all but a row's text
-SHORT_ID = 8  # digits
-LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
+MIN_TEXT_WIDTH = 40
+MAX_CELL_WIDTH = 24
+SHORT_ID_DIGITS = 8
+PROGRESS_LINE_SECONDS = 10.0
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
@@ -43,7 +43,8 @@ def to_json(value: Any) -> Any:
         return to_json(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if field.repr}
-    if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
+    # Pydantic's; asking by its class would import it for --help.
+    if hasattr(type(value), "model_fields"):
         fields_by_name = type(value).model_fields.items()
         return {field.serialization_alias or name: to_json(getattr(value, name)) for name, field in fields_by_name}
     if isinstance(value, Mapping):
@@ -81,7 +82,8 @@ def echo_error(text: str) -> None:
 
 def flush() -> None:
     """Flush stdout."""
-    if sys.stdout is not None:  # it is None where the command was started with stdout closed
+    # It is None where the command was started with stdout closed.
+    if sys.stdout is not None:
         sys.stdout.flush()
 
 
@@ -127,7 +129,7 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
     elif not out.is_terminal:
         for row in cells:
             print("\t".join(row))
-    elif cells and out.width < MIN_TEXT_COLUMN + _width(columns[:-1], cells):
+    elif cells and out.width < MIN_TEXT_WIDTH + _width(columns[:-1], cells):
         for row in cells:
             out.print(Text(row[-1]), soft_wrap=False)
             out.print(Text("  " + " · ".join(filter(None, row[:-1])), style="bright_black"), soft_wrap=False)
@@ -137,7 +139,7 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
 
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in columns[:-1]:
-            width = None if name == "id" else CELL  # ids are copied
+            width = None if name == "id" else MAX_CELL_WIDTH  # ids are copied
             table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
         table.add_column(columns[-1], overflow="fold")
         for row in cells:
@@ -148,7 +150,9 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
     """Return the characters of a table's columns with their gaps."""
     widest = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(columns)]
-    return sum(2 + (width if name == "id" else min(width, CELL)) for name, width in zip(columns, widest, strict=True))
+    return sum(
+        2 + (width if name == "id" else min(width, MAX_CELL_WIDTH)) for name, width in zip(columns, widest, strict=True)
+    )
 
 
 def print_models(models: Sequence[object], *columns: str, empty: str = "") -> None:
@@ -223,7 +227,8 @@ class ProgressLine:
             self.move(call.usage.deriver, call.done, call.total)
 
     def __rich__(self) -> Text:
-        return Text(str(self))  # of a str rich would obey the markup
+        # Of a str rich would obey the markup.
+        return Text(str(self))
 
     def __str__(self) -> str:
         call, now = self._call, time.monotonic()
@@ -256,7 +261,7 @@ def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine
 
     def repeat() -> None:
         said = str(line)
-        while not is_over.wait(LINE_SECONDS):
+        while not is_over.wait(PROGRESS_LINE_SECONDS):
             if str(line) != said:
                 said = str(line)
                 echo_hint(said)
@@ -292,7 +297,7 @@ def format_seconds(seconds: float) -> str:
 
 def short_id(id: UUID) -> str:
     """Return the first digits of an id, which commands take in its place."""
-    return id.hex[:SHORT_ID]
+    return id.hex[:SHORT_ID_DIGITS]
 
 
 def print_context(context: Context) -> None:
@@ -316,7 +321,8 @@ def print_messages(context: Context) -> None:
         role = str(message["role"])
         name = f" {message['name']}" if message.get("name") else ""
         echo((f"── {role}{name}", f"bold {ROLE_STYLES.get(role, 'white')}"))
-        print(escape(_message_text(message)))  # not by rich, which makes blanks of tabs
+        # Not by rich, which makes blanks of tabs.
+        print(escape(_message_text(message)))
 
 
 def _message_text(message: Json) -> str:

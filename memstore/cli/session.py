@@ -27,7 +27,8 @@ from memstore.errors import (
 if TYPE_CHECKING:
     from memstore import MemoryStore
 
-EXIT_CODES: dict[type[MemstoreError], int] = {  # the first that fits counts
+# The first that fits counts.
+EXIT_CODES: dict[type[MemstoreError], int] = {
     BudgetTooSmall: 4,
     DatabaseUnreachable: 3,
     EmbeddedError: 3,
@@ -36,7 +37,7 @@ EXIT_CODES: dict[type[MemstoreError], int] = {  # the first that fits counts
     ProviderMissing: 2,
     MemstoreError: 1,
 }
-SUBJECTS = 12  # that a hint lists
+MAX_HINTED_SUBJECTS = 12
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -48,7 +49,8 @@ def open_store(**settings: Any) -> MemoryStore:
 def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None, subject: str | None = None) -> None:
     """Hint at a user or conversation that nobody knows, else at what is not derived yet; and at an unknown subject."""
     counts = store.stats(user=user)
-    if not counts["conversations"] + counts["chunks"]:  # facts by hand are of no conversation
+    # Facts by hand are of no conversation.
+    if not counts["conversations"] + counts["chunks"]:
         echo_hint(f"no user {user!r}; memstore users lists those that are known")
     elif conversation is not None and store.user(user).conversation(conversation).info() is None:
         echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
@@ -57,8 +59,8 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
     if subject is not None:
         counted = Counter(fact.subject for fact in store.user(user).facts())
         if counted and subject.casefold() not in map(str.casefold, counted):
-            subjects = ", ".join(repr(name) for name, _ in counted.most_common(SUBJECTS))
-            more = f" and {len(counted) - SUBJECTS:,} more" if len(counted) > SUBJECTS else ""
+            subjects = ", ".join(repr(name) for name, _ in counted.most_common(MAX_HINTED_SUBJECTS))
+            more = f" and {len(counted) - MAX_HINTED_SUBJECTS:,} more" if len(counted) > MAX_HINTED_SUBJECTS else ""
             echo_hint(f"no active fact is about {subject!r}; there are some about {subjects}{more}")
 
 
@@ -82,7 +84,8 @@ def run_command(command: Callable[[], object]) -> int:
     except MemstoreError as error:
         echo_error(str(error))
         return exit_code(error)
-    except OSError as error:  # a full disk behind stdout, say
+    except OSError as error:
+        # Such as a full disk behind stdout.
         # Discard what is buffered for stdout: Python would write it again at its end, and complain.
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -78,7 +78,8 @@ class AsyncMemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         validate_settings(settings)
-        await to_thread(redactor_for, settings)  # its libraries take a while, or are not there
+        # Its libraries take a while, or are not there.
+        await to_thread(redactor_for, settings)
         target = settings.database_url if url is None else url
         server = None
         if is_embedded(target):
@@ -96,7 +97,8 @@ class AsyncMemoryStore:
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
             await database.open()
-        except BaseException:  # an interrupt too: open connections are closed
+        except BaseException:
+            # An interrupt too: open connections are closed.
             await store.close()
             raise
         return store
@@ -285,7 +287,7 @@ class AsyncMemoryStore:
         source = Path(path) if isinstance(path, str | Path) else path
         if (
             not isinstance(source, Path)
-            or format == EXPORT
+            or format == EXPORT_FORMAT
             or (format == "auto" and await to_thread(is_export, source))
         ):
             if untrusted:
@@ -346,7 +348,8 @@ class AsyncMemoryStore:
         for name in names:
             async with self._database.user_transaction(ids.user_id(name)) as tx:
                 total.update(await messages.counts(tx))
-        total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
+        # Of the embedder that serves.
+        total["without_vectors"] = total["chunks"] - total["vectors"]
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
     async def usage(self, *, user: str | None = None) -> list[Usage]:
@@ -359,7 +362,7 @@ class AsyncMemoryStore:
             return await llm_usage.usage(tx)
 
 
-EXPORT = "memstore"  # the name of the format of exports
+EXPORT_FORMAT = "memstore"
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses", "refused",

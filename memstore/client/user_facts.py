@@ -265,7 +265,8 @@ class AsyncUserFacts:
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
         old = await self._stored_fact(to_uuid(fact))
-        manual_edits.check_active(old)  # before an embedder is loaded
+        # Checked before an embedder is loaded.
+        manual_edits.check_active(old)
         new = merge_columns(old, columns)
         check_fact(new)
         await self._check_type(new.type)

@@ -18,7 +18,7 @@ from memstore.settings import Settings
 from memstore.store import queue
 
 ShowStatus = Callable[[BackfillStatus], None]
-POLL_SECONDS = 0.5  # between two looks at a backfill
+POLL_SECONDS = 0.5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 

@@ -35,8 +35,10 @@ ChatMessage = Mapping[str, str]  # of "role" and "content"
 CountKind = Literal["exact", "server", "estimated", "upper_bound"]
 T = TypeVar("T", bound=BaseModel)
 
-MINILM = "sentence-transformers:all-MiniLM-L6-v2"  # the name of its vectors, whichever library computed them
-MAX_DIMENSIONS = 2000  # of a vector that lies in its row as it is, of a page of 8 KB
+# The name of its vectors, whichever library computed them.
+MINILM = "sentence-transformers:all-MiniLM-L6-v2"
+# Of a vector that lies in its row as it is, of a page of 8 KB.
+MAX_DIMENSIONS = 2000
 
 
 class Count(int):
@@ -145,7 +147,8 @@ def check_numbers(provider: str, numbers: object, shape: tuple[int, ...], advice
     )
 
 
-EmbedderLoader = Callable[[str, int], Embedder]  # of a name and dimensions, as `load_stored_embedder`
+# Loads by a name and dimensions, as `load_stored_embedder`.
+EmbedderLoader = Callable[[str, int], Embedder]
 
 
 class Reranker(Protocol):
@@ -201,8 +204,10 @@ class ChatModel(Protocol):
         """
 
 
-_LOADING = RLock()  # several first questions at once must not load a model several times, and a loader may load another
-_LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
+# Several first questions at once must not load a model several times, and a loader may load another.
+_LOADING = RLock()
+# Hundreds of megabytes each: stores share.
+_LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()
 
 
 def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
@@ -272,7 +277,8 @@ def _load(group: str, name: str, settings: Settings | None) -> Any:
         provider = _LOADED.get((group, name))
         if provider is None:
             provider = load(model)
-            with suppress(TypeError):  # a class with __slots__ may refuse
+            # A class with __slots__ may refuse.
+            with suppress(TypeError):
                 _LOADED[group, name] = provider
         return provider
 
@@ -288,7 +294,8 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
         try:
             load = getattr(import_module(kind), function, None)
         except ModuleNotFoundError as error:
-            if not f"{kind}.".startswith(f"{error.name}."):  # a module that it needs
+            if not f"{kind}.".startswith(f"{error.name}."):
+                # It is a module that it needs.
                 raise
         else:
             if not callable(load):

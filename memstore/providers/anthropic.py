@@ -29,13 +29,14 @@ with require_extra("anthropic", "anthropic"):
 
 Json = dict[str, Any]
 
-COUNT_TIMEOUT = 30.0  # the longest wait for a count, retries included
-CONNECT = 5.0
+COUNT_TIMEOUT_SECONDS = 30.0
+CONNECT_SECONDS = 5.0
 # Of o200k_base, to choose by: near the truth for prose and code, so that a context is done after a few requests. What
 # it is wrong by, the counts of the finished messages mend.
 ESTIMATE_FACTOR = 1.5
-OPENING = "[Here the conversation opens.]"  # a user has the first word
-_FOREIGN_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}  # OpenAI's
+# A user has the first word.
+OPENING = "[Here the conversation opens.]"
+_OPENAI_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}
 _UNNAMED = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -90,14 +91,14 @@ class AnthropicCounter:
         return Count(self._cache(replace_surrogates(as_json(request))), "server" if is_own else "estimated")
 
     def _ask(self, request: str) -> int:
-        retries = Retries(self._service, COUNT_TIMEOUT)
+        retries = Retries(self._service, COUNT_TIMEOUT_SECONDS)
         try:
             return retries.run_in_time(lambda seconds: self._request(json.loads(request), seconds))
         except ModelUnavailable as error:
             raise ModelUnavailable(f'{error} Without it, the counter "estimated" has a safe number.') from error
 
     def _request(self, body: Json, seconds: float) -> int:
-        timeout = anthropic.Timeout(seconds, connect=min(CONNECT, seconds))
+        timeout = anthropic.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
         try:
             counted: object = self._client.messages.count_tokens(model=self._model, timeout=timeout, **body)
         except anthropic.APITimeoutError as error:
@@ -145,12 +146,13 @@ def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[st
     system: list[Json] = []
     turns: list[Json] = []
     is_own = True
-    ids: list[str] = []  # of calls that wait for their results, where calls and results have no ids
+    # Of calls that wait for their results, where calls and results have no ids.
+    ids: list[str] = []
     names: dict[str, None] = {}
     for message in messages:
         role, content = message.get("role"), message.get("content")
         parts = content if isinstance(content, list | tuple) else [{"type": "text", "text": str(content or "")}]
-        is_own = is_own and not any(isinstance(part, Mapping) and part.get("type") in _FOREIGN_PARTS for part in parts)
+        is_own = is_own and not any(isinstance(part, Mapping) and part.get("type") in _OPENAI_PARTS for part in parts)
         blocks = [block for part in parts if (block := _block(part))]
         if role in ("system", "developer"):
             system += blocks
@@ -177,7 +179,7 @@ def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[st
 
 def _block(part: object) -> Json | None:
     """Return a part as a block of Anthropic's; None for a blank text, which is refused."""
-    if isinstance(part, Mapping) and part.get("type") not in (*TEXT_PARTS, *_FOREIGN_PARTS):
+    if isinstance(part, Mapping) and part.get("type") not in (*TEXT_PARTS, *_OPENAI_PARTS):
         return dict(part)
     is_text = isinstance(part, Mapping) and part.get("type") in TEXT_PARTS
     text = str(part.get("text") or "") if is_text and isinstance(part, Mapping) else part

@@ -35,7 +35,8 @@ class BatchWorkers:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._pools: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has none of its parent's threads
+        # By process: a forked child has none of its parent's threads.
+        self._pools: dict[int, ThreadPoolExecutor] = {}
 
     def run(self, work: Callable[[B], R], batches: Sequence[B]) -> list[R]:
         """Return `work(batch)` for each batch, in order.
@@ -48,7 +49,8 @@ class BatchWorkers:
         queued: deque[Future[R]] = deque()
         try:
             for batch in batches:
-                if len(queued) > self._threads:  # enough to keep every thread busy
+                # Enough to keep every thread busy.
+                if len(queued) > self._threads:
                     results.append(queued.popleft().result())
                 queued.append(pool.submit(work, batch))
             results += [future.result() for future in queued]

@@ -28,8 +28,8 @@ from memstore.text import replace_surrogates
 R = TypeVar("R")
 
 MAX_TRIES = 4
-BACKOFF = 0.5  # seconds of the first pause before a retry
-BATCH = 32  # texts to a request
+PAUSE_SECONDS = 0.5
+MAX_BATCH_TEXTS = 32
 
 
 class TransientError(Exception):
@@ -44,12 +44,13 @@ class TransientError(Exception):
 class Retries:
     """Asks a service again for what may pass: `MAX_TRIES` times within `seconds`.
 
-    Pauses double and differ by chance, or are as long as the server asks for.
+    Pauses double and differ by chance, or are as long as the server asks for. `advice` is about a service that does not
+    answer in time.
     """
 
-    service: str  # as it is called in errors
+    service: str
     seconds: float
-    advice: str = ""  # advice about a service that does not answer in time
+    advice: str = ""
 
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
@@ -77,7 +78,7 @@ class Retries:
 
     def pause(self, attempt: int, failure: TransientError, end: float) -> None:
         """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
-        wait = BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
+        wait = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
         if attempt == MAX_TRIES or time.monotonic() + wait >= end:
             raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
         time.sleep(wait)
@@ -96,7 +97,8 @@ def refusal(
     service: str, model: str, code: int, why: str, retry_after: str | None = None
 ) -> ProviderError | TransientError:
     """Return the error of a request that a server has refused with this status, and this Retry-After."""
-    if code < 400:  # where to is not told: the URL may hold a key
+    if code < 400:
+        # Where to is not told: the URL may hold a key.
         return ProviderError(f"{service} sends requests elsewhere ({code}), which is not followed: set its URL.")
     if code == 404:
         return ModelUnavailable(f"{service} has no {model}, or the URL is not its base URL: {why[:300]}")
@@ -135,8 +137,9 @@ def is_local(url: str) -> bool:
 class EmbeddingEndpoint(Protocol):
     """One embedding model of one server; raises as a `ChatEndpoint` does."""
 
-    service: str  # the server, as errors call it
-    name: str  # the full one; the same name must mean the same vectors
+    service: str
+    # The full one; the same name must mean the same vectors.
+    name: str
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""
@@ -178,7 +181,7 @@ class ServedEmbedder:
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, each of length 1."""
         sent = [self._settings.embedding_document_prefix + text for text in texts]
-        rows = [self._embed(sent[start : start + BATCH]) for start in range(0, len(sent), BATCH)]
+        rows = [self._embed(sent[start : start + MAX_BATCH_TEXTS]) for start in range(0, len(sent), MAX_BATCH_TEXTS)]
         return np.concatenate(rows) if rows else np.empty((0, self.dimensions), dtype=np.float32)
 
     def embed_query(self, text: str) -> Vectors:

@@ -30,7 +30,8 @@ from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
 
 TOKENIZER, CONFIG_FILE, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they are given no date
+# The default of Llama 3's templates where they are given no date.
+TEMPLATE_DATE = datetime(2024, 7, 26)
 _FIRST = '"prepend_scheme":"first"'
 
 
@@ -61,9 +62,11 @@ class TokenizerCounter:
         self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{digest.hexdigest()[:12]}"
         try:
             tokenizer = Tokenizer.from_str(source)
-        except Exception as error:  # the library raises bare Exception
+        except Exception as error:
+            # The library raises bare Exception.
             raise ProviderError(f"{file} is no tokenizer: {error}") from error
-        bos = variables.get("bos_token")  # counted where the tokenizer puts it before a prompt of itself
+        # Counted where the tokenizer puts it before a prompt of itself.
+        bos = variables.get("bos_token")
         adds_bos = bos in tokenizer.encode("", add_special_tokens=True).tokens
         self._vocabulary = Vocabulary(tokenizer, bos if adds_bos else None)
         self._templates = {name: ChatTemplate(text, variables) for name, text in templates.items()}
@@ -109,7 +112,8 @@ class Vocabulary:
             copy.no_truncation()
             copy.no_padding()
             if hasattr(copy.model, "_resize_cache"):
-                copy.model._resize_cache(0)  # the library's own, which holds words of the texts
+                # The library's own, which holds words of the texts.
+                copy.model._resize_cache(0)
         self._plain.encode_special_tokens = True
         self._bos = bos
         self._separators = _separators(tokenizer)
@@ -119,7 +123,8 @@ class Vocabulary:
     def count_prompt(self, text: str) -> int:
         """Return the tokens of a rendered prompt; the first token counts once, by the template or the tokenizer."""
         lacks_bos = self._bos is not None and not text.startswith(self._bos)
-        pieces = self._separators.split(text) if self._separators else [text]  # every second one is one token
+        # Every second piece is one token.
+        pieces = self._separators.split(text) if self._separators else [text]
         return lacks_bos + len(pieces) // 2 + sum(self._count_piece(piece) for piece in pieces[::2] if piece)
 
     def count_message(self, message: Mapping[str, Any], overhead: int) -> int:
@@ -218,7 +223,8 @@ class ChatTemplate:
             try:
                 return self._render(_alternate(as_given), tools)[0], False
             except _MessagesRefused as error:
-                if not messages:  # templates that look at the first message have nothing to say of no message
+                # Templates that look at the first message have nothing to say of no message.
+                if not messages:
                     return "", False
                 raise InvalidInput(f"The model's chat template refuses these messages: {error}") from error
         return prompt, not has_date
@@ -228,12 +234,13 @@ class ChatTemplate:
 
         def strftime_now(layout: str) -> str:
             layouts.append(layout)
-            return TODAY.strftime(layout)
+            return TEMPLATE_DATE.strftime(layout)
 
         chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
         try:
             prompt = self._template.render(self._variables | chat, strftime_now=strftime_now)
-        except Exception as error:  # what they do not expect, such as no message at all, templates meet with any error
+        except Exception as error:
+            # What they do not expect, such as no message at all, templates meet with any error.
             raise _MessagesRefused(f"{type(error).__name__}: {error}") from error
         return prompt, bool(layouts)
 

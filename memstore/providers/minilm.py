@@ -30,9 +30,12 @@ GRAPH = Path(__file__).with_name("minilm.onnx")
 WEIGHTS_FILE = FOLDER / "model.safetensors"
 WEIGHTS_BYTES = 67_427_480
 DIMENSIONS = 384
-WINDOW = 256  # tokens, [CLS] and [SEP] included
-BATCH, BATCH_TOKENS = 8, 1024  # texts, and padded tokens: larger batches are slower on CPUs, and take more memory
-MOST_THREADS = 8  # each takes up to 40 MB, and a container may have fewer processors than it sees
+# [CLS] and [SEP] included.
+WINDOW_TOKENS = 256
+# Larger batches are slower on CPUs, and take more memory.
+MAX_BATCH_TEXTS, MAX_BATCH_TOKENS = 8, 1024
+# Each thread takes up to 40 MB, and a container may have fewer processors than it sees.
+MAX_THREADS = 8
 
 
 def load(model: str) -> MiniLM:
@@ -43,7 +46,8 @@ def load(model: str) -> MiniLM:
         size = WEIGHTS_FILE.stat().st_size
     except OSError as error:
         raise ProviderError(f"{error}: install memstore again.") from error
-    if size != WEIGHTS_BYTES:  # the graph names places in it
+    # The graph names places in it.
+    if size != WEIGHTS_BYTES:
         raise ProviderError(f"{WEIGHTS_FILE} has {size:,} bytes, not {WEIGHTS_BYTES:,}: install memstore again.")
     return MiniLM()
 
@@ -57,7 +61,7 @@ class MiniLM:
 
     name = MINILM
     dimensions = DIMENSIONS
-    max_tokens = WINDOW - 2
+    max_tokens = WINDOW_TOKENS - 2
 
     def __init__(self, threads: int | None = None) -> None:
         threads = threads or default_threads()
@@ -87,7 +91,9 @@ class MiniLM:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        self._workers.fill(vectors, self._embed, tokens, by_length(list(map(len, tokens)), BATCH, BATCH_TOKENS))
+        self._workers.fill(
+            vectors, self._embed, tokens, by_length(list(map(len, tokens)), MAX_BATCH_TEXTS, MAX_BATCH_TOKENS)
+        )
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -97,7 +103,7 @@ class MiniLM:
 
     def _tokens(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(replace_surrogates(text)).ids
-        return ids if len(ids) <= WINDOW else [*ids[: WINDOW - 1], ids[-1]]
+        return ids if len(ids) <= WINDOW_TOKENS else [*ids[: WINDOW_TOKENS - 1], ids[-1]]
 
     def _embed(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
@@ -112,7 +118,7 @@ class MiniLM:
 def default_threads() -> int:
     """Return how many threads compute: one for each processor, up to a limit."""
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MOST_THREADS, processors)
+    return min(MAX_THREADS, processors)
 
 
 def load_tokenizer() -> Tokenizer:
@@ -142,6 +148,7 @@ class GraphSessions:
 def _new_session(graph: Path) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    folder = WEIGHTS_FILE.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
+    # ONNX Runtime refuses links that lead elsewhere.
+    folder = WEIGHTS_FILE.resolve().parent
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return onnxruntime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])

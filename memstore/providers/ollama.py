@@ -29,7 +29,7 @@ from memstore.providers.connections import (
     reported,
 )
 from memstore.providers.services import (
-    INFO_TIMEOUT,
+    INFO_TIMEOUT_SECONDS,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
@@ -47,11 +47,14 @@ with require_extra("ollama", "ollama", "httpx"):
 
 Json = dict[str, Any]
 
-KEEP_ALIVE = "10m"  # a queue asks again soon, and loading takes longer than most answers
-CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
+# A queue asks again soon, and loading takes longer than most answers.
+KEEP_ALIVE = "10m"
+# An answer may take minutes, an open door does not.
+CONNECT_SECONDS = 5.0
 # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
 OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
-DEFAULT_WINDOW = 4096  # a loaded model with less is another program's, and is loaded anew with what is asked for
+# A loaded model with less is another program's, and is loaded anew with what is asked for.
+DEFAULT_WINDOW = 4096
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -85,7 +88,7 @@ class OllamaServer:
         self.url = url
         self.service = f"Ollama at {url}"
 
-    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT) -> Json:
+    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT_SECONDS) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
         return Retries(self.service, seconds).run_in_time(lambda left: self.request(path, model, body, left))
 
@@ -121,10 +124,12 @@ class OllamaServer:
         seen: list[httpx.Response] = []
         client = ollama.Client(
             self.url,
-            timeout=httpx.Timeout(seconds, connect=min(CONNECT, seconds)),
+            timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
             verify=_certificates(),
-            trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
-            follow_redirects=False,  # messages go to the server that was named, and to no other
+            # A proxy's own 127.0.0.1 is another one.
+            trust_env=not is_local(self.url),
+            # Messages go to the server that was named, and to no other.
+            follow_redirects=False,
             event_hooks={"response": [seen.append]},
         )
         try:
@@ -156,7 +161,8 @@ def _key() -> str | None:
     return os.environ.get("OLLAMA_API_KEY")
 
 
-@cache  # reading the certificates takes 30 ms
+# Reading the certificates takes 30 ms.
+@cache
 def _certificates() -> ssl.SSLContext:
     context: ssl.SSLContext = httpx.create_ssl_context()
     return context
@@ -210,7 +216,8 @@ class OllamaChat:
         end = time.monotonic() + request.seconds
         body = self._body(request) | {"stream": False}
         if self.thinks:
-            body["think"] = False  # thoughts would be taken from the answer's tokens
+            # Thoughts would be taken from the answer's tokens.
+            body["think"] = False
         answer = self._server.request("/api/chat", self._model, body, request.seconds)
         if answer.get("done") is not True:
             raise TransientError("its answer broke off")
@@ -279,7 +286,7 @@ class OllamaChat:
         """Return what the server says of the model as it is loaded; nothing where it does not."""
         with suppress(ProviderError):
             return entry_of(
-                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(INFO_TIMEOUT, seconds))),
+                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(INFO_TIMEOUT_SECONDS, seconds))),
                 self._model,
             )
         return {}

@@ -24,12 +24,14 @@ from memstore.providers.ollama import OllamaServer, digest_of, entry_of, require
 from memstore.providers.tiktoken import BytesCounter, CountCache, as_json, longest, only_text
 from memstore.settings import Settings
 
-SLOW_TIMEOUT = 30.0  # seconds: a verbose /api/show has 10 MB, rendering loads the model
-CHECK_AFTER = 60.0  # seconds for which a model is taken to be the one that it was
-RETRY_AFTER = 30.0  # seconds for which a server that did not answer is not asked again
+# A verbose /api/show has 10 MB, rendering loads the model.
+SLOW_REQUEST_SECONDS = 30.0
+MODEL_CHECK_SECONDS = 60.0
+SERVER_RETRY_SECONDS = 30.0
 
 KEY_PREFIX = "tokenizer.ggml."
-UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type
+# Of tokenizer.ggml.token_type.
+UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4
 
 
 def load(model: str, settings: Settings) -> OllamaCounter:
@@ -115,7 +117,7 @@ class OllamaCounter:
         except _NotRendered:
             model.renders = False
         except ModelUnavailable:
-            self._away_until = time.monotonic() + RETRY_AFTER
+            self._away_until = time.monotonic() + SERVER_RETRY_SECONDS
         except ProviderError as error:
             raise InvalidInput(f"Ollama does not make a prompt of these messages: {error}") from error
         return None
@@ -124,14 +126,14 @@ class OllamaCounter:
         """Return the model as the server has it now; None while it is away."""
         with self._lock:
             now = time.monotonic()
-            if self._cached_model is not None and now < self._cached_model.seen + CHECK_AFTER:
+            if self._cached_model is not None and now < self._cached_model.seen + MODEL_CHECK_SECONDS:
                 return self._cached_model
             if now < self._away_until:
                 return self._cached_model
             try:
                 self._cached_model = self._describe(self._cached_model)
             except ModelUnavailable:
-                self._away_until = now + RETRY_AFTER
+                self._away_until = now + SERVER_RETRY_SECONDS
             return self._cached_model
 
     def _describe(self, before: _Model | None) -> _Model:
@@ -141,7 +143,7 @@ class OllamaCounter:
             before.seen = time.monotonic()
             return before
         shown = self._server.ask(
-            "/api/show", self._model, {"model": self._model, "verbose": True}, seconds=SLOW_TIMEOUT
+            "/api/show", self._model, {"model": self._model, "verbose": True}, seconds=SLOW_REQUEST_SECONDS
         )
         info = shown.get("model_info")
         vocabulary = build_vocabulary(info) if isinstance(info, dict) else None
@@ -155,10 +157,11 @@ class OllamaCounter:
             "tools": tools,
             "stream": False,
             "truncate": False,
-            "options": {"num_ctx": self._num_ctx, "num_predict": 1},  # a server that does not render makes one token
+            # A server that does not render makes one token.
+            "options": {"num_ctx": self._num_ctx, "num_predict": 1},
             "_debug_render_only": True,
         }
-        rendered = self._server.ask("/api/chat", self._model, body, seconds=SLOW_TIMEOUT).get("_debug_info")
+        rendered = self._server.ask("/api/chat", self._model, body, seconds=SLOW_REQUEST_SECONDS).get("_debug_info")
         prompt = rendered.get("rendered_template") if isinstance(rendered, dict) else None
         if not isinstance(prompt, str):
             raise _NotRendered
@@ -188,7 +191,8 @@ PATTERNS = {
     "tekken": _by_case(r"\p{N}", ""),
     "gpt-4o": _by_case(r"\p{N}{1,3}", f"{_SUFFIX}?"),
 }
-WHOLE_WORDS = {"llama-bpe", "tekken"}  # take a word that is in the vocabulary as it is, whatever its merges say
+# They take a word that is in the vocabulary as it is, whatever its merges say.
+WHOLE_WORDS = {"llama-bpe", "tekken"}
 
 
 def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
@@ -206,7 +210,7 @@ def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
         chosen = [token for token in tokens if token and kinds.get(token) == kind]
         add([AddedToken(token, special=kind == CONTROL, normalized=False) for token in chosen])
     number = gguf.get("bos_token_id")
-    adds_bos = gguf.get("add_bos_token", gguf.get("model") == "llama")  # before a prompt
+    adds_bos = gguf.get("add_bos_token", gguf.get("model") == "llama")
     return Vocabulary(tokenizer, tokens[number] if adds_bos and isinstance(number, int) else None)
 
 

@@ -52,7 +52,8 @@ Json = dict[str, Any]
 
 # Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
 WINDOW, LOCAL_WINDOW = 16_384, 4096
-CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
+# An answer may take minutes, an open door does not.
+CONNECT_SECONDS = 5.0
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
 _SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
 # Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
@@ -143,13 +144,16 @@ class OpenAIServer:
     @cached_property
     def _connected(self) -> openai.OpenAI:
         client = openai.OpenAI(
-            api_key=self._key or "none",  # the library will not go without
+            # The library will not go without.
+            api_key=self._key or "none",
             default_headers=_headers(self._key),
             base_url=self.url,
             max_retries=0,
             http_client=openai.DefaultHttpxClient(
-                follow_redirects=False,  # messages go to the server that was named, and to no other
-                trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
+                # Messages go to the server that was named, and to no other.
+                follow_redirects=False,
+                # A proxy's own 127.0.0.1 is another one.
+                trust_env=not self.is_local,
             ),
         )
         finalize(self, client.close).atexit = False
@@ -159,11 +163,12 @@ class OpenAIServer:
     def _client(self, model: str, seconds: float) -> Iterator[openai.OpenAI]:
         """Yield a client for one request, whose errors are ours."""
         try:
-            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT, seconds)))
+            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)))
         except openai.APITimeoutError as error:
             raise TimeoutError from error
         except openai.APIStatusError as error:
-            raise self._refusal(model, error) from None  # the server's answer may repeat the key
+            # The server's answer may repeat the key.
+            raise self._refusal(model, error) from None
         except openai.APIConnectionError as error:
             raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
         except openai.APIError as error:  # within a stream
@@ -175,7 +180,8 @@ class OpenAIServer:
         code, why = error.status_code, hide_key(_message_of(error.body) or str(error), self._key)
         if error.code == "insufficient_quota":
             return ModelUnavailable(f"{self.service} says that the account has no quota left: {why[:300]}")
-        if code >= 500 and "validation error" in why:  # llama-cpp-python, of what it does not know
+        # Of llama-cpp-python, for what it does not know.
+        if code >= 500 and "validation error" in why:
             code = 422
         refused = refusal(self.service, model, code, why, error.response.headers.get("retry-after"))
         return _Refused(str(refused)) if type(refused) is ProviderError else refused
@@ -215,7 +221,8 @@ class OpenAIChat:
         try:
             listing = with_timeout(seconds, lambda: self._server.get("/models", seconds))
         except (ProviderError, TransientError, TimeoutError):
-            listing = None  # not every server has one, or shows it to this key
+            # Not every server has one, or shows it to this key.
+            listing = None
         return ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
 
     def answer(self, request: ChatRequest) -> RawAnswer:
@@ -254,7 +261,8 @@ class OpenAIChat:
 
         try:
             self._ask(request, read)
-        except TimeoutError:  # a server that has said the end, and holds the line
+        except TimeoutError:
+            # A server may have said the end, and hold the line.
             if ended is None:
                 raise
         if ended is None:
@@ -269,14 +277,15 @@ class OpenAIChat:
                 return send(body)
             except _Refused as error:
                 with self._lock:
-                    is_other = self._body(request) != body  # another thread has met the same
+                    # Whether another thread has met the same.
+                    is_other = self._body(request) != body
                     can_adapt = is_other or self._adapt(str(error), request)
                 if not can_adapt:
                     raise ProviderError(str(error)) from None
 
     def _body(self, request: ChatRequest) -> Json:
         body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
-        if request.schema is None:  # free text is streamed
+        if request.schema is None:
             return body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
         if "temperature" not in self._left_out:
             body["temperature"] = 0
@@ -330,7 +339,8 @@ def window_of(listing: object, model: str) -> int | None:
 
 def _text_of(message: object) -> str:
     content = (message.get("content") or message.get("refusal")) if isinstance(message, dict) else None
-    if isinstance(content, list):  # some servers give parts
+    # Some servers give parts.
+    if isinstance(content, list):
         content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
@@ -358,11 +368,13 @@ class OpenAIEmbeddings:
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""
         body: Json = {"model": self._model, "input": list(texts), "encoding_format": "float"}
-        if self._dimensions is not None:  # not every server takes it, so it is sent where it is set
+        # Not every server takes it, so it is sent where it is set.
+        if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         data = self._server.post("/embeddings", self._model, body, seconds).get("data")
         rows = [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
-        if all(row.get("index") is None for row in rows):  # in the order of the texts
+        # Rows without an index are in the order of the texts.
+        if all(row.get("index") is None for row in rows):
             return [row.get("embedding") or () for row in rows]
         placed = {row["index"]: row.get("embedding") or () for row in rows if type(row.get("index")) is int}
         return [placed[place] for place in range(len(texts))] if placed.keys() == set(range(len(texts))) else ()

@@ -22,9 +22,10 @@ from memstore.text import replace_surrogates
 
 EXTRA = "sentence-transformers"
 LIBRARY = "sentence_transformers"
-OWN = "all-MiniLM-L6-v2"  # comes with memstore
-BATCH = 32  # texts
-ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
+BUNDLED_MODEL = "all-MiniLM-L6-v2"
+BATCH = 32
+# The window, too, of a model that has none, such as a static one.
+MAX_WINDOW_TOKENS = 1_000_000
 
 # Loading sets a switch of the whole process and puts it back: no network.
 _LOADING = threading.Lock()
@@ -79,15 +80,16 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     # A text without any token of a static model is far from everything, and no division by 0.
     vectors[lengths[:, 0] == 0, 0] = 1
-    rough = np.abs(lengths[:, 0] - 1) > 1e-5  # normalized in 16 bits
+    # Normalized in 16 bits.
+    rough = np.abs(lengths[:, 0] - 1) > 1e-5
     vectors[rough] /= np.linalg.norm(vectors[rough], axis=1, keepdims=True)
     return vectors
 
 
 def _window(model: Any) -> int:
-    window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", ENDLESS)
-    if not isfinite(window) or window > ENDLESS:
-        return ENDLESS
+    window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", MAX_WINDOW_TOKENS)
+    if not isfinite(window) or window > MAX_WINDOW_TOKENS:
+        return MAX_WINDOW_TOKENS
     return int(window) - int(model.tokenizer.num_special_tokens_to_add())
 
 
@@ -114,13 +116,14 @@ def load_model(name: str, kind: str) -> Any:
                 f"The model {name!r} is not on this machine, or not whole, and memstore downloads nothing. Give "
                 f"the folder that holds it, or fetch it once: `hf download {name}`."
             ) from error
-        except Exception as error:  # whatever torch, transformers and the model's own code may raise
+        except Exception as error:
+            # Whatever torch, transformers and the model's own code may raise.
             raise ProviderError(f"The model {name!r} cannot be loaded: {error}") from error
 
 
 def _place(name: str) -> str:
-    if name == OWN:
-        return str(Path(__file__).with_name(OWN))
+    if name == BUNDLED_MODEL:
+        return str(Path(__file__).with_name(BUNDLED_MODEL))
     folder = Path(name).expanduser()
     if folder.is_dir():
         return str(folder)

@@ -25,31 +25,36 @@ from memstore.text import replace_surrogates
 Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
-FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
-INFO_TIMEOUT = 10.0  # seconds for a question about the model, which a server answers from memory
+# Kept free in the window for the second try: what is wrong with an answer.
+MAX_FEEDBACK_BYTES = 500
+INFO_TIMEOUT_SECONDS = 10.0
 
-MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
+MAX_CHARS_PER_TOKEN = 16
 
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
 # German, .2 of Chinese. This is what is taken before a server has counted one.
 FIRST_RATE = 0.5
-USUAL_RATE = 0.25  # by which the tokens are estimated that a server does not count
+ESTIMATED_RATE = 0.25
 MARGIN = 1.15
-LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
-FRAME = 128  # the template around the messages, and a server's own words about the schema
-MOST_TOKENS = 1_000_000_000  # of a call or a window, whatever a server says: the database keeps sums of them
-SMALL_WINDOW, SHORT_TIME = 8192, 300.0  # tokens and seconds; with fewer a local model answers badly
-MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
+MIN_RATE, MAX_RATE = 0.2, 1.0
+# The template around the messages, and a server's own words about the schema.
+FRAME_TOKENS = 128
+# Of a call or a window, whatever a server says: the database keeps sums of them.
+MAX_COUNTED_TOKENS = 1_000_000_000
+# With fewer a local model answers badly.
+ADVISED_WINDOW_TOKENS, ADVISED_TIMEOUT_SECONDS = 8192, 300.0
+# In a shorter prompt the frame weighs more than the words.
+MIN_LEARNED_SIZE = 1_000
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
-_UNPARTED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that do not part words
+_UNSPACED_SCRIPT = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def count_in(answer: object, key: str) -> int | None:
     """Return the number of tokens that an answer has under a key; None where it has none, or one that cannot be."""
     value = answer.get(key) if isinstance(answer, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_COUNTED_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class StreamedText:
             self.pieces.append(piece)
             self.show(piece)
         self._length += len(piece) or 1
-        is_long = self._length > MOST_CHARACTERS * self.request.max_tokens
+        is_long = self._length > MAX_CHARS_PER_TOKEN * self.request.max_tokens
         if is_long and not self.pieces:
             raise TransientError("its answer has no words")
         return is_long
@@ -123,8 +128,9 @@ class ChatEndpoint(Protocol):
     `PromptTooLong` where the server says so, `ProviderError` for what it refuses otherwise.
     """
 
-    service: str  # the server, as errors call it
-    counter_name: str  # of the counter that knows the model's tokens best
+    service: str
+    # Of the counter that knows the model's tokens best.
+    counter_name: str
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return what the server says of the model, each question answered within so many seconds."""
@@ -188,7 +194,8 @@ class ServedChatModel:
         """The window, how it is known, and the way in which JSON is asked for, in words."""
         tokens = self.context_tokens
         sources = {self._window: "set", self._info.context_tokens: "told by the server", self._allotment: "allotted"}
-        shape = getattr(self._endpoint, "shape", None)  # which one of your own need not have
+        # An endpoint of your own need not have one.
+        shape = getattr(self._endpoint, "shape", None)
         as_json = f", JSON asked for as {shape}" if shape else ""
         return f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')}){as_json}"
 
@@ -198,24 +205,24 @@ class ServedChatModel:
         advice, tokens = [], self.context_tokens
         if getattr(self._endpoint, "thinks", False):
             advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
-        if tokens < SMALL_WINDOW:
-            advice.append(f"a window of {SMALL_WINDOW:,} tokens or more has room for known facts")
-        if self._timeout < SHORT_TIME:
+        if tokens < ADVISED_WINDOW_TOKENS:
+            advice.append(f"a window of {ADVISED_WINDOW_TOKENS:,} tokens or more has room for known facts")
+        if self._timeout < ADVISED_TIMEOUT_SECONDS:
             few = f"{self._timeout:g} seconds are few for a model without a GPU"
-            advice.append(f"{few}: {self._timeout_setting}={SHORT_TIME:g} or more")
+            advice.append(f"{few}: {self._timeout_setting}={ADVISED_TIMEOUT_SECONDS:g} or more")
         return advice
 
     @property
     def _info(self) -> ModelInfo:
         if self._cached_info is None:
-            self._cached_info = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
+            self._cached_info = self._endpoint.describe(min(INFO_TIMEOUT_SECONDS, self._timeout))
             self._allotment = self._allotment or self._cached_info.allotted
         return self._cached_info
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
-        rate = min(max(*self._rates, LEAST_RATE), MOST_RATE) * MARGIN if self._rates else FIRST_RATE
-        return FRAME + ceil((_size(messages) + FEEDBACK) * rate)
+        rate = min(max(*self._rates, MIN_RATE), MAX_RATE) * MARGIN if self._rates else FIRST_RATE
+        return FRAME_TOKENS + ceil((_size(messages) + MAX_FEEDBACK_BYTES) * rate)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the answer as `schema`; one that cannot be used is asked for once more, with what is wrong with it.
@@ -290,8 +297,8 @@ class ServedChatModel:
         self._allotment = answer.window or self._allotment
         self._prove_whole(request, answer)
         # Tokens that a server does not count are estimated: days and backfills have limits.
-        prompt = answer.prompt_tokens or ceil(_size(request.messages) * USUAL_RATE)
-        written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) * USUAL_RATE)
+        prompt = answer.prompt_tokens or ceil(_size(request.messages) * ESTIMATED_RATE)
+        written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) * ESTIMATED_RATE)
         return replace(answer, prompt_tokens=prompt, completion_tokens=written)
 
     def _retries(self, seconds: float) -> Retries:
@@ -316,14 +323,14 @@ class ServedChatModel:
                     f"{self._endpoint.service} gave {self.name} a window of {answer.window} tokens: the prompt or the "
                     "answer may have been cut. The answer was thrown away; the next prompt is shorter."
                 )
-        if counted is not None and size >= MIN_LEARNED:
+        if counted is not None and size >= MIN_LEARNED_SIZE:
             self._rates.append(counted / size)
 
 
 def count_words(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return a number of tokens that no prompt is below: tokenizers join no words, and few Chinese characters."""
     texts = [str(message.get("content") or "") for message in messages]
-    return sum(len(_WORD.findall(text)) + len(_UNPARTED.findall(text)) // 4 for text in texts)
+    return sum(len(_WORD.findall(text)) + len(_UNSPACED_SCRIPT.findall(text)) // 4 for text in texts)
 
 
 def _size(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -381,7 +388,7 @@ def _complaint(error: ValidationError) -> str:
 def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:
     # In the last message: some templates refuse two of one role.
     more = f"\n\nAn earlier answer to this could not be used. {wrong} Answer anew, with the JSON object alone."
-    kept = more.encode("utf-8", "replace")[:FEEDBACK].decode("utf-8", "ignore")
+    kept = more.encode("utf-8", "replace")[:MAX_FEEDBACK_BYTES].decode("utf-8", "ignore")
     *rest, last = prompt
     return [*rest, last | {"content": last["content"] + kept}]
 

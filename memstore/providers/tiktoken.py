@@ -41,7 +41,8 @@ from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 logger = logging.getLogger(__name__)
 DEFAULT = "o200k_base"
-MAX_COUNTS = 60_000  # of 150 bytes each; then all are forgotten
+# Of 150 bytes each; then all are forgotten.
+MAX_CACHED_COUNTS = 60_000
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
@@ -188,7 +189,8 @@ class CountCache:
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._count = count
-        self._keyed = blake2b(key=os.urandom(32), digest_size=16)  # copied for each text: a third sooner than made anew
+        # Copied for each text: a third sooner than made anew.
+        self._keyed = blake2b(key=os.urandom(32), digest_size=16)
         self._counts: dict[bytes, int] = {}
 
     def __call__(self, text: str) -> int:
@@ -199,7 +201,7 @@ class CountCache:
         count = self._counts.get(digest)
         if count is None:
             count = self._count(text)
-            if len(self._counts) >= MAX_COUNTS:
+            if len(self._counts) >= MAX_CACHED_COUNTS:
                 self._counts.clear()
             self._counts[digest] = count
         return count
@@ -268,7 +270,7 @@ def check_tools(tools: object) -> None:
 # How many tokens of another model one of o200k_base may stand for, with half a token for each character beyond ASCII.
 # The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/measurements.md has all.
 FACTOR = 2.5
-ESTIMATED = f"estimated:{FACTOR:g}"  # the counter of models that have none
+FALLBACK_COUNTER = f"estimated:{FACTOR:g}"
 SMALLEST, LARGEST = 1.0, 10.0
 # Added to a chat, and to tools: Anthropic puts instructions before those, 530 tokens at most as it has published.
 ESTIMATED_PER_CHAT, ESTIMATED_FOR_TOOLS = 64, 700
@@ -281,7 +283,9 @@ def load_estimated(model: str) -> EstimatedCounter:
     except ValueError:
         factor = 0.0
     if not SMALLEST <= factor <= LARGEST:
-        raise ProviderMissing(f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: {ESTIMATED}.")
+        raise ProviderMissing(
+            f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: {FALLBACK_COUNTER}."
+        )
     return EstimatedCounter(factor)
 
 
@@ -358,7 +362,8 @@ def _longest_form(char: str) -> int:
     cased = {case(form) for form in (char, normalize("NFKC", char)) for case in (str, str.lower, str.casefold)}
     # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
     most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
-    return max(len(normalize("NFKD", char)), most_bytes)  # the former of BERT's kind, without bytes
+    # The former is for tokenizers of BERT's kind, without bytes.
+    return max(len(normalize("NFKD", char)), most_bytes)
 
 
 # From the name of a model to its counter.
@@ -377,10 +382,11 @@ def counter_for(model: str) -> str:
     if encoding_of(openai):
         return f"tiktoken:{openai}"
     _warn_of_unknown(model)
-    return ESTIMATED
+    return FALLBACK_COUNTER
 
 
-@lru_cache(maxsize=256)  # once for each name
+# Once for each name.
+@lru_cache(maxsize=256)
 def _warn_of_unknown(model: str) -> None:
     template = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
     logger.warning(template, model, FACTOR)

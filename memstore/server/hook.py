@@ -35,13 +35,13 @@ from memstore.store.tokenize import terms
 from memstore.text import INVALID_CHARS
 
 IDLE_SECONDS = 3600.0
-RETRY_SECONDS = 60.0  # until a turn is stored that could not be
+RETRY_SECONDS = 60.0
 # A hook may run before the answer is in the session's file: so long it is waited for.
 FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
-TAIL = 1 << 20  # bytes of the file in which it is looked for
-LONGEST_QUERY = 1000  # characters of a prompt: its beginning and its end
+SESSION_TAIL_BYTES = 1 << 20
+MAX_PROMPT_CHARS = 1000
 INTRODUCTION = "From memstore, of earlier sessions with this person:"
-VIEWER = "coding agent"  # who gets the contexts; receipts name it
+VIEWER = "coding agent"
 
 logger = logging.getLogger("memstore")
 
@@ -64,17 +64,21 @@ class HookServer:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
         self._exclude = [_whole_path(folder, "--exclude ").resolve() for folder in exclude]
-        self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
+        # Ids and places of the messages that each session got.
+        self._shown: dict[str, set[object]] = {}
         self._asked = asyncio.Event()
         self._last_asked = time.monotonic()
 
     async def run(self) -> None:
         """Answer and store until an hour passes without a hook."""
-        await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
-        pending = True  # an earlier process may have left something
+        # It loads the embedder and what is searched.
+        await self._context({"prompt": "What do we use?"}, "hook")
+        # An earlier process may have left something.
+        pending = True
         # The hook sends ASCII, which may be three times as long.
         async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=4 * MAX_EVENT_BYTES):
-            await asyncio.sleep(FLUSH_SECONDS)  # a prompt may wait that had to start this process
+            # A prompt may wait that had to start this process.
+            await asyncio.sleep(FLUSH_SECONDS)
             while time.monotonic() < self._last_asked + IDLE_SECONDS:
                 self._asked.clear()
                 stored, seconds = await self._store_turns()
@@ -93,8 +97,10 @@ class HookServer:
             if event.get("hook_event_name") == PROMPT:
                 answer["context"], receipt = await self._context(event, session)
             elif event.get("hook_event_name") == "SessionStart" and event.get("source") != "resume":
-                self._shown.pop(session, None)  # it begins, or was compacted; one that is resumed has them still
-        except Exception as error:  # the hook says it, where the person sees it
+                # The session begins, or was compacted; one that is resumed has them still.
+                self._shown.pop(session, None)
+        except Exception as error:
+            # The hook says it, where the person sees it.
             answer["error"] = f"{type(error).__name__}: {error}"
         with suppress(ConnectionError):
             writer.write(json.dumps(answer).encode() + b"\n")
@@ -111,9 +117,10 @@ class HookServer:
             return None, None
         if self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
-        if len(prompt) > LONGEST_QUERY:
-            redact = redactor_for(self._store.settings).redact  # before it is cut: half a key is not known as one
-            half, part = LONGEST_QUERY // 2, 10 * LONGEST_QUERY
+        if len(prompt) > MAX_PROMPT_CHARS:
+            # Redacted before it is cut: half a key is not known as one.
+            redact = redactor_for(self._store.settings).redact
+            half, part = MAX_PROMPT_CHARS // 2, 10 * MAX_PROMPT_CHARS
             prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
         conversation = self._user.conversation(session, title=str(event.get("cwd") or "/"))
         shown = self._shown.setdefault(session, set())
@@ -146,9 +153,11 @@ class HookServer:
         for fact in await self._user.facts(ids=ids["fact"]):
             shown.update(fact.sources)
         for id in ids[Tier.SUMMARIES]:
-            with suppress(MemstoreError):  # it may have been made anew meanwhile
+            # A summary may have been made anew meanwhile.
+            with suppress(MemstoreError):
                 summary = await self._user.summary(id)
-                shown.add((summary.conversation_id, summary.from_seq))  # a summary is seen where all messages are
+                # A summary is seen where all messages are.
+                shown.add((summary.conversation_id, summary.from_seq))
 
     def _is_excluded(self, event: dict[str, Any]) -> bool:
         folder = Path(event.get("cwd") or "/").resolve()
@@ -159,7 +168,8 @@ class HookServer:
         stored, seconds = 0, IDLE_SECONDS
         for file in Path.cwd().glob("*.json"):
             if _is_due(file):
-                file.replace(file.with_suffix(".taken"))  # a later turn of the session gets a file of its own
+                # A later turn of the session gets a file of its own.
+                file.replace(file.with_suffix(".taken"))
             else:
                 seconds = FLUSH_SECONDS
         for file in Path.cwd().glob("*.taken"):
@@ -169,9 +179,11 @@ class HookServer:
                     session, format = _session_file(event)
                     report = await self._store.import_file(session, user=self._name, format=format)
                     stored += report.new
-            except InvalidInput as error:  # such as a file that is gone, or holds no session
+            except InvalidInput as error:
+                # Such as a file that is gone, or holds no session.
                 logger.warning("a turn was not stored: %s", error)
-            except Exception as error:  # whatever it is, other turns are stored, and this one is tried again
+            except Exception as error:
+                # Whatever it is, other turns are stored, and this one is tried again.
                 logger.warning("a turn is not stored yet: %s", error)
                 seconds = min(seconds, RETRY_SECONDS)
                 continue
@@ -181,7 +193,8 @@ class HookServer:
     async def _derive(self) -> bool:
         try:
             report = await self._store.derive(user=self._name)
-        except Exception as error:  # it costs what a prompt would have found; the next turn tries again
+        except Exception as error:
+            # It costs what a prompt would have found; the next turn tries again.
             logger.warning("not derived: %s", error)
             return False
         for problem in (*report.failed, *report.waiting):
@@ -194,14 +207,15 @@ def _is_due(file: Path) -> bool:
     age = time.time() - file.stat().st_mtime
     try:
         event = _read_event(file)
-    except InvalidInput:  # it is told where the turn would be stored
+    except InvalidInput:
+        # It is told where the turn would be stored.
         return True
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
     if not answer or age > LONGEST_FLUSH:
         return age > FLUSH_SECONDS
     # What is no path, such as one of a user who is not there, is told where the turn would be stored, too.
     with suppress(InvalidInput, OSError, RuntimeError, ValueError), _session_file(event)[0].open("rb") as session:
-        session.seek(max(0, session.seek(0, os.SEEK_END) - TAIL))
+        session.seek(max(0, session.seek(0, os.SEEK_END) - SESSION_TAIL_BYTES))
         return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode("utf-8", "replace") in session.read()
     return False
 
@@ -240,7 +254,8 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     """Answer the hooks of a user, unless another process does already. SIGTERM and SIGHUP cancel it."""
     task = asyncio.current_task()
     assert task is not None
-    for number in (signal.SIGTERM, signal.SIGHUP):  # not by an exception: within a statement another would replace it
+    # Not by an exception: within a statement another would replace it.
+    for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
         if lock.take(EXCLUSIVE):
@@ -253,6 +268,7 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
 
 def _whole_path(folder: Path, option: str) -> Path:
     whole = folder.expanduser()
-    if not whole.is_absolute():  # of which folder? this process has one of its own
+    # Of which folder? This process has one of its own.
+    if not whole.is_absolute():
         raise InvalidInput(f"{option}{whole}: give the whole path.")
     return whole

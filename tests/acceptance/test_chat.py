@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import memstore
-from memstore.cli.chat import SILENCE
+from memstore.cli.chat import SILENCE_SECONDS
 from tests import ollama_server as does
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, Terminal, environment, terminal, variables
 from tests.helpers.tokenizers import as_gguf, byte_level
@@ -342,8 +342,8 @@ def test_a_model_is_asked_for_facts_after_a_silence_and_the_next_line_frees_it(u
         person.expect("> ")
         person.type("I keep bees on the roof.\n")
         person.expect("Honey.")
-        assert not facts.is_asked.wait(SILENCE / 2)
-        assert facts.is_asked.wait(SILENCE + 20)
+        assert not facts.is_asked.wait(SILENCE_SECONDS / 2)
+        assert facts.is_asked.wait(SILENCE_SECONDS + 20)
         person.type("And now?\n")
         assert facts.is_hung_up.wait(20), "the server works on facts while an answer is awaited"
         person.expect("At once.")
@@ -386,7 +386,7 @@ def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: Read
         person.type("I keep bees on the roof.\n")
         person.expect("> ", 2)
         person.type("\x04")
-        assert facts.is_asked.wait(SILENCE / 2), "it waits for no silence"
+        assert facts.is_asked.wait(SILENCE_SECONDS / 2), "it waits for no silence"
         person.process.send_signal(signal.SIGINT)
         assert person.ended() == 0
         assert facts.is_hung_up.wait(20)

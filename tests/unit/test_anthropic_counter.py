@@ -168,12 +168,12 @@ def test_a_refusal_is_an_error_without_the_key(
 def test_an_endpoint_that_is_away_or_slow_is_an_error_in_time(
     counter: AnthropicCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT", 0.5)
+    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT_SECONDS", 0.5)
     server.instead[PATH] = hangs
     begin = time.monotonic()
     with pytest.raises(ModelUnavailable, match=r"did not answer within .* \"estimated\" has"):
         counter.count_messages([USER])
-    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT", 10.0)
+    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT_SECONDS", 10.0)
     with pytest.raises(ModelUnavailable, match="is away"):
         AnthropicCounter("claude-x", "http://127.0.0.1:9").count_messages([USER])
     assert time.monotonic() - begin < 5

@@ -17,7 +17,7 @@ import pytest
 
 from memstore.errors import EmbedderMismatch
 from memstore.providers import MINILM, load_embedder, load_stored_embedder
-from memstore.providers.minilm import BATCH, MiniLM, load
+from memstore.providers.minilm import MAX_BATCH_TEXTS, MiniLM, load
 from memstore.settings import ONNX_MINILM
 from tests.helpers.conformance import check_embedder
 
@@ -130,12 +130,12 @@ def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest
 
     monkeypatch.setattr(embedder, "_embed", slow)
     with ThreadPoolExecutor(1) as pool:
-        batches = pool.submit(embedder.embed_documents, ["The ferry leaves."] * BATCH * 8)
+        batches = pool.submit(embedder.embed_documents, ["The ferry leaves."] * MAX_BATCH_TEXTS * 8)
         assert held.wait(20)
         assert embedder.embed_query("When does the ferry leave?").shape == (384,)
         assert not batches.done()
         go.set()
-        assert batches.result().shape == (BATCH * 8, 384)
+        assert batches.result().shape == (MAX_BATCH_TEXTS * 8, 384)
 
 
 def await_exit(child: int, seconds: float = 30.0) -> int | None:
@@ -153,8 +153,8 @@ def await_exit(child: int, seconds: float = 30.0) -> int | None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
-    texts = ["The ferry to Ischia leaves at nine from the old harbour."] * BATCH * 10
-    expected = embedder.embed_documents(texts[:BATCH])
+    texts = ["The ferry to Ischia leaves at nine from the old harbour."] * MAX_BATCH_TEXTS * 10
+    expected = embedder.embed_documents(texts[:MAX_BATCH_TEXTS])
     with ThreadPoolExecutor(1) as pool:
         batches = pool.submit(embedder.embed_documents, texts * 3)
         time.sleep(0.05)
@@ -162,7 +162,7 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
         for _ in range(3):
             if not (child := os.fork()):
                 try:
-                    found = embedder.embed_documents(texts[:BATCH])
+                    found = embedder.embed_documents(texts[:MAX_BATCH_TEXTS])
                     os._exit(0 if np.array_equal(found, expected) else 1)
                 finally:
                     os._exit(2)

@@ -46,7 +46,7 @@ PROMPT = [{"role": "system", "content": "Say where."}, {"role": "user", "content
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "BACKOFF", 0.01)
+    monkeypatch.setattr(connections, "PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture(params=["ollama", "openai"])

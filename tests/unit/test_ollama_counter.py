@@ -76,7 +76,7 @@ def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: Scripted
 def test_a_model_that_was_pulled_anew_is_another(
     counter: OllamaCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ollama_counter, "CHECK_AFTER", 0.0)
+    monkeypatch.setattr(ollama_counter, "MODEL_CHECK_SECONDS", 0.0)
     first = counter.count_messages([USER])
     shown = len(server.asked("/api/show"))
     assert counter.count_messages([USER]) == first

@@ -37,8 +37,8 @@ from memstore.server.http.dependencies import (
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
     API,
-    FORM_BYTES,
     LOCAL_HOSTS,
+    MAX_FORM_BYTES,
     MCP,
     UI,
     RequestMiddleware,
@@ -48,7 +48,8 @@ from memstore.server.http.middleware import (
 from memstore.server.ui.app import create_ui
 from memstore.settings import Settings
 
-if TYPE_CHECKING:  # another extra, which may not be there
+if TYPE_CHECKING:
+    # Another extra, which may not be there.
     from memstore.server.mcp.server import McpApp
 
 ROUTERS = (
@@ -61,7 +62,8 @@ ROUTERS = (
     operations.derive,
 )
 BACKLOG = 2048
-KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
+# Longer than a proxy keeps its side, which would else ask on a connection that ends.
+KEEP_ALIVE_SECONDS = 75
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
 
 
@@ -89,7 +91,8 @@ def create_app(
         title="memstore",
         summary=SUMMARY,
         version=__version__,
-        docs_url=None,  # its pages load scripts from elsewhere
+        # Its pages load scripts from elsewhere.
+        docs_url=None,
         redoc_url=None,
         # Its spans have paths and questions, and its log what was refused.
         telemetry={"tracing": False, "logs": False},
@@ -112,10 +115,11 @@ def create_app(
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     timeout = store.settings.server_timeout_seconds
-    max_bodies = {f"{UI}/": FORM_BYTES, "": store.settings.server_body_bytes}
+    max_bodies = {f"{UI}/": MAX_FORM_BYTES, "": store.settings.server_body_bytes}
     if mcp is not None:
         max_bodies = {f"{MCP}/": mcp.max_body, **max_bodies}
-    app.add_middleware(RequestMiddleware, timeout=timeout, max_bodies=max_bodies)  # the outermost
+    # Added last: it is the outermost.
+    app.add_middleware(RequestMiddleware, timeout=timeout, max_bodies=max_bodies)
     return app
 
 
@@ -134,7 +138,8 @@ class _RequireUser:
         async def receive_in_time() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
-                extend_timeout(scope)  # all is here, and a call has a timeout of its own, which its answer explains
+                # The whole request is here, and a call has a timeout of its own, which its answer explains.
+                extend_timeout(scope)
             return message
 
         await self._app(scope, receive_in_time, send)
@@ -168,9 +173,11 @@ async def serve(
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url) as store:
-        await store.warm_up()  # a provider that is missing fails now, not at the first request
+        # A provider that is missing fails now, not at the first request.
+        await store.warm_up()
         named_hosts, is_local = store.settings.server_hosts, _is_loopback(host)
-        allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in
+        # A named host has a proxy, which may let anybody in.
+        allow_local = is_local and not named_hosts
         has_tokens = await store.tokens.exist()
         if not has_tokens and not allow_local:
             raise ConfigurationError(
@@ -196,7 +203,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=round(settings.server_stop_seconds),
     )
 

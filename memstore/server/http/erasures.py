@@ -80,7 +80,8 @@ async def verify_erasure(user: UserDep, store: StoreDep, erasure: UUID) -> ScanR
     return await store.verify_erasure(await user.erasure(erasure))
 
 
-@erasures.post("/erasures/verify", dependencies=OPERATOR)  # a certificate may name any id
+# A certificate may name any id.
+@erasures.post("/erasures/verify", dependencies=OPERATOR)
 async def verify_certificate(certificate: Certificate, store: StoreDep) -> ScanResult:
     """Search every table for what a certificate names that was kept elsewhere, such as after a restore."""
     return await store.verify_erasure(certificate)

@@ -33,8 +33,9 @@ from memstore.models import Json
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:memstore:problem:"
-RETRY_AFTER = "5"  # seconds
-STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits counts
+RETRY_AFTER_SECONDS = "5"
+# The first that fits counts.
+STATUS: Mapping[type[MemstoreError], HTTPStatus] = {
     NotFound: HTTPStatus.NOT_FOUND,
     InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
     ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
@@ -80,7 +81,7 @@ class Problem(HTTPException):
     def __init__(
         self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
     ) -> None:
-        again = {"Retry-After": RETRY_AFTER} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        again = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         super().__init__(status, detail, {**again, **(headers or {})})
         self.kind, self.extra = kind, extra
 
@@ -119,7 +120,8 @@ def problem_from(error: Exception) -> Problem:
         return error
     if isinstance(error, RequestValidationError):
         return _invalid_request(error)
-    if isinstance(error, HTTPException):  # no such path or method, no JSON
+    if isinstance(error, HTTPException):
+        # No such path or method, no JSON.
         status = HTTPStatus(error.status_code)
         kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
         return Problem(status, kind, detail, headers=error.headers)

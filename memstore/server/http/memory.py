@@ -36,7 +36,8 @@ def _read_moment(value: Any) -> datetime | None:
         raise ValueError(str(error)) from None
 
 
-Moment = Annotated[datetime, BeforeValidator(_read_moment)]  # a day too, as in Python
+# A day too, as in Python.
+Moment = Annotated[datetime, BeforeValidator(_read_moment)]
 
 
 class RecallRequest(StrictModel):

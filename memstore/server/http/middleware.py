@@ -24,7 +24,7 @@ from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
-FORM_BYTES = 64 * 1024  # of a form of a page: a token, an id, a word
+MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 NO_ROUTE = "(no route)"
 SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
@@ -82,7 +82,8 @@ class RequestMiddleware:
         except TimeoutError:
             detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
             return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail)
-        except Exception as error:  # whatever it is: the client is owed an answer, and the log what happened
+        except Exception as error:
+            # Whatever it is: the client is owed an answer, and the log what happened.
             if _is_disconnect(error):
                 return None
             where = "".join(traceback.format_tb(error.__traceback__))

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from memstore.errors import InvalidInput
 from memstore.models import Json
 
-MOST_PROBLEMS = 3  # in one sentence
+MAX_PROBLEMS = 3
 EXAMPLE_TIME = "2026-11-21T09:30:00+01:00"
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
 
@@ -66,8 +66,8 @@ class Arguments(Tolerant):
         except ValidationError as error:
             schema = cls.model_json_schema()
             problems = [_describe(each, schema) for each in error.errors(include_url=False, include_context=False)]
-            more = f"; and {len(problems) - MOST_PROBLEMS} more" if len(problems) > MOST_PROBLEMS else ""
-            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:MOST_PROBLEMS])}{more}.") from None
+            more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:MAX_PROBLEMS])}{more}.") from None
 
 
 def _is_empty(value: Any) -> bool:

@@ -9,7 +9,8 @@ import time
 from memstore.client.store import AsyncMemoryStore
 
 logger = logging.getLogger("memstore")
-QUIET_SECONDS = 1.0  # a conversation that arrives in several calls is not derived between them
+# A conversation that arrives in several calls is not derived between them.
+QUIET_SECONDS = 1.0
 
 
 class BackgroundDeriver:
@@ -55,14 +56,16 @@ class BackgroundDeriver:
             wait = self._due[user] - time.monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
-                continue  # more may have been stored meanwhile
+                # More may have been stored meanwhile.
+                continue
             del self._due[user]
             self._current = user
             try:
                 report = await self._store.derive(user=user)
                 for problem in (*report.failed, *report.waiting):
                     logger.warning("not derived yet: %s", problem)
-            except Exception as error:  # it costs what search would have found; the next write tries again
+            except Exception as error:
+                # It costs what search would have found; the next write tries again.
                 logger.warning("not derived: %s", error)
             finally:
                 self._current = None

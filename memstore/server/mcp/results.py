@@ -19,10 +19,11 @@ from memstore.errors import InvalidInput
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.text import escape_control_tokens
 
-MAX_TEXT = 20_000  # characters: a message may have megabytes
-MAX_EXCERPT = 600  # characters of a message before or after a memory
+MAX_MESSAGE_CHARS = 20_000
+MAX_EXCERPT_CHARS = 600
 MAX_SOURCES = 10
-DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named
+# Of 10,000 facts two share them in one memory of a hundred, and then both are named.
+SHORT_ID_DIGITS = 8
 FACT, MESSAGE, SUMMARY = "fact", "message", "summary"
 HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
@@ -147,7 +148,7 @@ def format_fact(fact: Fact) -> Memory:
     )
 
 
-def _format_message(message: Message, conversation: str, limit: int = MAX_EXCERPT) -> Memory:
+def _format_message(message: Message, conversation: str, limit: int = MAX_EXCERPT_CHARS) -> Memory:
     text = message.text or ""
     return Memory(
         id=message_id(conversation, message.seq),
@@ -185,7 +186,7 @@ async def describe_message(user: AsyncUserScope, id: str) -> MemoryDetail:
     """Return a message with the two before and after it."""
     conversation, message = await find_message(user, id)
     near = await user.conversation(conversation).messages(from_seq=max(1, message.seq - 2), to_seq=message.seq + 2)
-    memory = _format_message(message, conversation, MAX_TEXT)
+    memory = _format_message(message, conversation, MAX_MESSAGE_CHARS)
     memory.conversation = conversation
     return MemoryDetail(
         **dict(memory), around=[_format_message(each, conversation) for each in near if each != message]
@@ -194,7 +195,7 @@ async def describe_message(user: AsyncUserScope, id: str) -> MemoryDetail:
 
 def shorten(kind: str, id: UUID) -> str:
     """Return the short id of a fact or a summary."""
-    return f"{kind}:{id.hex[:DIGITS]}"
+    return f"{kind}:{id.hex[:SHORT_ID_DIGITS]}"
 
 
 def message_id(conversation: str, seq: int) -> str:

@@ -29,9 +29,9 @@ from memstore.server.mcp.background import BackgroundDeriver
 from memstore.text import json_line
 
 TIERS = tuple(Tier)
-MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")  # of a context
+MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")
 WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
-NO_CONVERSATION = "mcp"  # keeps the receipts of contexts that are of no conversation
+RECEIPT_CONVERSATION = "mcp"
 
 
 def _about(description: str) -> Any:
@@ -80,7 +80,8 @@ class UserMemory:
         return self.store.settings.mcp_memories == "active"
 
 
-current_memory: ContextVar[UserMemory] = ContextVar("current_memory")  # the server sets it for each call
+# The server sets it for each call.
+current_memory: ContextVar[UserMemory] = ContextVar("current_memory")
 
 
 async def search_memories(
@@ -116,7 +117,8 @@ async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
     if not is_empty:
         return None
     counts = await memory.store.stats(user=memory.user.name)
-    if not counts["messages"] + counts["chunks"]:  # facts that hold no longer have chunks
+    # Facts that hold no longer have chunks.
+    if not counts["messages"] + counts["chunks"]:
         return "Nothing is remembered of this user yet. add_memory and remember_messages store something."
     return "Nothing was found here. A search without filters may find something."
 
@@ -205,7 +207,8 @@ async def list_memories(
     before = None if cursor is None else await results.find_fact(user, cursor)
     facts = await user.facts(state=state, type=type, subject=subject, before=before, limit=limit + 1)
     page = facts[:limit]
-    return results.Memories(  # a model neither reads nor confirms what waits
+    # A model neither reads nor confirms what waits.
+    return results.Memories(
         memories=[results.format_fact(fact) for fact in page if fact.state != QUARANTINED],
         next_cursor=f"{results.FACT}:{page[-1].id.hex}" if len(facts) > limit else None,
     )
@@ -303,9 +306,10 @@ async def get_context(
     that answer to the question, and of a conversation its summaries and recent turns.
     """
     memory = current_memory.get()
-    source = memory.user.conversation(conversation or NO_CONVERSATION)
+    source = memory.user.conversation(conversation or RECEIPT_CONVERSATION)
     if conversation is None and not memory.store.is_read_only:
-        await source.update()  # a receipt is kept with its conversation
+        # A receipt is kept with its conversation.
+        await source.update()
     context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt
     is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
@@ -341,7 +345,8 @@ async def remember_messages(
     info = await target.info()
     last_seq = 0 if info is None else info.last_seq
     columns = {"said_at": "occurred_at", "id": "external_id"}
-    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be asked to quote its user
+    # A model may be asked to quote its user.
+    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}
     try:
         kept = await target.add_many(
             [

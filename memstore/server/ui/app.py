@@ -69,7 +69,8 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         max_age=SESSION_SECONDS,
         path=UI,
         same_site="strict",
-        https_only=not set(store.settings.server_hosts) <= set(LOCAL_HOSTS),  # other names are a proxy's, with TLS
+        # Other names are a proxy's, with TLS.
+        https_only=not set(store.settings.server_hosts) <= set(LOCAL_HOSTS),
     )
     routes = [
         Mount("/static", StaticFiles(directory=Path(__file__).with_name("static"))),

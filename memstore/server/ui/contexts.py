@@ -17,7 +17,7 @@ from memstore.server.ui.request import UIRequest, url_to
 
 PAGE_SIZE = 20
 HITS = 20
-WIDTH = 1000.0  # units of every chart; a page stretches it
+CHART_WIDTH = 1000.0
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
@@ -163,7 +163,7 @@ def budget_bars(receipt: Receipt) -> list[Bar]:
     bars, x = [], 0.0
     for label, colour, tokens in parts:
         if tokens:
-            width = WIDTH * tokens / whole
+            width = CHART_WIDTH * tokens / whole
             bars.append(Bar(label, colour, x, max(1.0, width - 2), tokens))
             x += width
     return bars

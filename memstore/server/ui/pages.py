@@ -32,9 +32,9 @@ from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
 LATEST, LATEST_CONTEXTS, PROFILE_BUDGET = 6, 4, 400
-USERS, CONVERSATIONS, MESSAGES, FACTS, CERTIFICATES = 25, 40, 24, 40, 20  # on a page
+USERS_PER_PAGE, CONVERSATIONS_PER_PAGE, MESSAGES_PER_PAGE, FACTS_PER_PAGE, CERTIFICATES_PER_PAGE = 25, 40, 24, 40, 20
 MAX_SUMMARIES, MAX_FACTS, MAX_SOURCES = 24, 60, 12
-EXCERPT_MARGIN = 240  # characters of a message on either side of what it says
+EXCERPT_MARGIN_CHARS = 240
 ANY = "all"
 
 
@@ -46,11 +46,12 @@ async def home(ui: UIRequest) -> Response:
     names: list[str] = []
     async for name in ui.store.users(after=position[0] if position else ""):
         names.append(name)
-        if len(names) > USERS:
+        if len(names) > USERS_PER_PAGE:
             break
-    sizes = await ui.store.user_sizes(names[:USERS])
-    users = list(zip(names, sizes, strict=False))  # the name that follows is only seen to be there
-    return ui.page("users.html", users=users, more=len(names) > USERS, first=position is None)
+    sizes = await ui.store.user_sizes(names[:USERS_PER_PAGE])
+    # The name that follows is only seen to be there.
+    users = list(zip(names, sizes, strict=False))
+    return ui.page("users.html", users=users, more=len(names) > USERS_PER_PAGE, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
@@ -75,8 +76,10 @@ async def overview(ui: UIRequest) -> Response:
 
 async def list_conversations(ui: UIRequest) -> Response:
     """Show a user's conversations, the latest first."""
-    rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS + 1)
-    return ui.page("conversations.html", conversations=rows[:CONVERSATIONS], more=len(rows) > CONVERSATIONS)
+    rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS_PER_PAGE + 1)
+    return ui.page(
+        "conversations.html", conversations=rows[:CONVERSATIONS_PER_PAGE], more=len(rows) > CONVERSATIONS_PER_PAGE
+    )
 
 
 async def show_conversation(ui: UIRequest) -> Response:
@@ -87,8 +90,8 @@ async def show_conversation(ui: UIRequest) -> Response:
     if info is None:
         raise NotFound("Nothing was said in this conversation, or it was erased.")
     first = ui.number("from", 1, most=LAST)
-    rows = await conversation.messages(from_seq=first, limit=MESSAGES + 1)
-    messages = rows[:MESSAGES]
+    rows = await conversation.messages(from_seq=first, limit=MESSAGES_PER_PAGE + 1)
+    messages = rows[:MESSAGES_PER_PAGE]
     last = messages[-1].seq if messages else first
     summaries = await user.summaries_over(conversation.id, first, last, limit=MAX_SUMMARIES) if messages else []
     facts: dict[UUID, list[Fact]] = {}
@@ -101,8 +104,8 @@ async def show_conversation(ui: UIRequest) -> Response:
         segments=segments(messages, summaries),
         above=[summary for summary in summaries if summary.level != 1],
         facts=facts,
-        following=last + 1 if len(rows) > MESSAGES else None,
-        before=max(1, first - MESSAGES) if first > 1 else None,
+        following=last + 1 if len(rows) > MESSAGES_PER_PAGE else None,
+        before=max(1, first - MESSAGES_PER_PAGE) if first > 1 else None,
     )
 
 
@@ -160,11 +163,11 @@ async def list_facts(ui: UIRequest) -> Response:
     type = ui.param("type") if ui.param("type") in types else None
     asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
     (last,) = ui.position(tuple[UUID]) or (None,)
-    rows = await ui.user.facts(**asked, before=last, limit=FACTS + 1)
+    rows = await ui.user.facts(**asked, before=last, limit=FACTS_PER_PAGE + 1)
     return ui.page(
         "facts.html",
-        facts=rows[:FACTS],
-        more=len(rows) > FACTS,
+        facts=rows[:FACTS_PER_PAGE],
+        more=len(rows) > FACTS_PER_PAGE,
         asked=asked,
         states=(*FACT_STATES, ANY),
         types=types,
@@ -218,7 +221,7 @@ def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
     """Return the words before, the words that say it, and those after; where that is not known, all is before."""
     if span.start is None or span.stop is None:
         return text, "", ""
-    first, last = max(0, span.start - EXCERPT_MARGIN), span.stop + EXCERPT_MARGIN
+    first, last = max(0, span.start - EXCERPT_MARGIN_CHARS), span.stop + EXCERPT_MARGIN_CHARS
     before = ("…" if first else "") + text[first : span.start]
     return before, text[span.start : span.stop], text[span.stop : last] + ("…" if last < len(text) else "")
 
@@ -245,11 +248,11 @@ def _to_fact(ui: UIRequest, changed: Fact | FactChange) -> Response:
 
 async def show_erasures(ui: UIRequest) -> Response:
     """Show the certificates of a user, and where it is allowed the form that begins with a rehearsal."""
-    certificates = await ui.user.erasures(limit=CERTIFICATES + 1)
+    certificates = await ui.user.erasures(limit=CERTIFICATES_PER_PAGE + 1)
     return ui.page(
         "erase.html",
-        certificates=certificates[:CERTIFICATES],
-        more=len(certificates) > CERTIFICATES,
+        certificates=certificates[:CERTIFICATES_PER_PAGE],
+        more=len(certificates) > CERTIFICATES_PER_PAGE,
         what=ui.param("what") or ErasureScope.CONVERSATION,
         which=ui.param("which") or "",
     )

@@ -13,12 +13,13 @@ from starlette.responses import Response
 
 from memstore.models import Fact
 from memstore.models.facts import STORED_ACTIVE
-from memstore.server.ui.contexts import WIDTH
+from memstore.server.ui.contexts import CHART_WIDTH
 from memstore.server.ui.request import UIRequest
 
 MAX_FACTS, MAX_RELATIONS, MAX_LIVES = 2000, 80, 20
-MAX_NAME = 40  # characters; what is longer is a sentence and no thing
-OWNED = re.compile(r"(.+)['’]s (.+)")  # "Alice's mum"
+# What is longer is a sentence and no thing.
+MAX_NAME_CHARS = 40
+POSSESSIVE = re.compile(r"(.+)['’]s (.+)")
 YES, NO = "yes", "no"
 
 
@@ -34,13 +35,14 @@ class Relation(NamedTuple):
 class Node(NamedTuple):
     """A thing, under the one through which it is reached first; `label` is their relation, "" for a root.
 
-    A thing that is reached by another relation, too, stands there `again`, without what is under it.
+    A thing that is reached by another relation, too, stands there `again`, without what is under it. Facts are about
+    one that `is_entity`.
     """
 
     name: str
     relation: Relation | None
     label: str
-    is_entity: bool  # facts are about it
+    is_entity: bool
     again: bool
     children: list[Node]
 
@@ -88,11 +90,11 @@ def find_relations(facts: Iterable[Fact]) -> list[Relation]:
             continue
         label, thing = _object(fact)
         relations = [Relation(fact.subject, label, thing, fact)]
-        if owned := OWNED.fullmatch(fact.subject):
+        if owned := POSSESSIVE.fullmatch(fact.subject):
             relations.append(Relation(owned[1], owned[2], fact.subject, fact))
         for relation in relations:
             ends = relation.subject.casefold(), relation.object.casefold()
-            if ends[0] != ends[1] and max(map(len, ends)) <= MAX_NAME:
+            if ends[0] != ends[1] and max(map(len, ends)) <= MAX_NAME_CHARS:
                 by_ends.setdefault((ends[0], relation.label, ends[1]), relation)
     subjects = {subject for subject, _, _ in by_ends}
     return [by_ends[key] for key in sorted(by_ends, key=lambda key: key[2] not in subjects)]
@@ -135,10 +137,12 @@ def grow(relations: Sequence[Relation]) -> list[Node]:
         seen.add(root)
         trees.append(Node(names[root], None, "", root in subjects, False, []))
         queue = [(root, trees[-1])]
-        for key, node in queue:  # it grows meanwhile; those first that have relations of their own
+        # The queue grows meanwhile; those come first that have relations of their own.
+        for key, node in queue:
             for label, other, relation in sorted(beside[key], key=lambda edge: (len(beside[edge[1]]) == 1, *edge[:2])):
                 again = other in seen
-                if id(relation) in shown or (again and other == relation.subject.casefold()):  # it stands there
+                # It stands there already.
+                if id(relation) in shown or (again and other == relation.subject.casefold()):
                     continue
                 shown.add(id(relation))
                 node.children.append(Node(names[other], relation, label, other in subjects, again, []))
@@ -159,7 +163,8 @@ def find_lives(facts: Iterable[Fact]) -> list[Life]:
         said.sort(key=lambda fact: (_since(fact), fact.state in STORED_ACTIVE, str(fact.id)))
         runs = [list(run) for _, run in groupby(said, key=lambda fact: str(fact.value).casefold())]
         active = {str(fact.value).casefold() for fact in said if fact.state == "active"}
-        if len(runs) > 1 and len(active) < 2:  # those that hold side by side are no life
+        # Those that hold side by side are no life.
+        if len(runs) > 1 and len(active) < 2:
             lives.append(Life(said[-1].subject, _label(attribute), _values(runs)))
     lives.sort(key=lambda life: life.values[-1].since, reverse=True)
     return lives[:MAX_LIVES]
@@ -186,8 +191,8 @@ def _values(runs: Sequence[Sequence[Fact]]) -> list[Value]:
     whole = max(1.0, (last - begins[0]).total_seconds())
     values = []
     for run, begin, end in zip(runs, begins, ends, strict=True):
-        x = WIDTH * (begin - begins[0]).total_seconds() / whole
-        width = WIDTH * ((end or last) - begin).total_seconds() / whole
+        x = CHART_WIDTH * (begin - begins[0]).total_seconds() / whole
+        width = CHART_WIDTH * ((end or last) - begin).total_seconds() / whole
         fact = next((fact for fact in run if fact.type != "statement"), run[0])
         values.append(
             Value(

@@ -31,7 +31,8 @@ HEADERS = {
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     ),
-    "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
+    # With none at all browsers would send no Origin with a form either.
+    "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
 
@@ -123,7 +124,7 @@ def _environment() -> Environment:
         "clip": clip,
         "isolate": isolate,
         "when": lambda moment: _time(moment, "%b %Y, %H:%M"),
-        "moment": lambda text: _time(datetime.fromisoformat(text), "%b %Y, %H:%M"),  # of JSON
+        "moment": lambda text: _time(datetime.fromisoformat(text), "%b %Y, %H:%M"),
         "day": lambda moment: _time(moment, "%b %Y"),
         "n": lambda number: "–" if number is None else f"{number:,}",
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False, default=str),
