@@ -10,12 +10,9 @@ from memstore.derive.facts.quotes import Span
 from memstore.derive.llm import Passage
 
 
-def doubt_about(text: str, said: str, before: str = "", *, is_planned: bool = False) -> str:
-    day = datetime(2026, 3, 2, tzinfo=UTC)
-    shown = [Passage(UUID(int=1), "the assistant", "assistant", day, before)] if before else []
-    shown.append(Passage(UUID(int=2), "Ada", "user", day, said))
-    spans = [Span(shown[-1], 0, len(said))]
-    found = find_doubt(text, "Ada", spans, shown, "", ("user",), has_slot=False, is_planned=is_planned)
+def doubt_about(text: str, said: str) -> str:
+    passage = Passage(UUID(int=1), "Ada", "user", datetime(2026, 3, 2, tzinfo=UTC), said)
+    found = find_doubt(text, "Ada", [Span(passage, 0, len(said))], [passage], "", ("user",), has_slot=False)
     return found.why if found else ""
 
 
@@ -30,6 +27,13 @@ def doubt_about(text: str, said: str, before: str = "", *, is_planned: bool = Fa
         ("Ada's train leaves at 9:30.", "My train leaves at 8:30"),
         ("Ada's train leaves at 9:30.", "My train leaves at nine"),
         ("Ada takes 18 mg of lorazepam.", "I take seventeen mg of lorazepam"),
+        ("Ada takes 5 mg of lorazepam.", "I take .5 mg of lorazepam"),
+        ("Ada takes 1.4 mg of metformin.", "I take 1,400 mg of metformin"),
+        ("Ada takes 0.50 mg of methotrexate.", "I'm at 12.50 mg of methotrexate"),
+        ("Ada's flight leaves at 17:30.", "My flight leaves at 5:30 am"),
+        ("Ada's flight leaves at 5:30.", "My flight leaves at 5:45 pm"),
+        ("Adas Miete stieg um 2.50 Euro.", "Miete stieg um 14.50 Euro"),
+        ("Ada uses Python 3.1.", "I use Python 3.10"),
     ],
 )
 def test_another_number_is_doubted(text: str, said: str) -> None:
@@ -41,8 +45,13 @@ def test_another_number_is_doubted(text: str, said: str) -> None:
     [
         ("Ada takes 0.5 mg of lorazepam.", "I take 0,5 mg of lorazepam"),
         ("Ada takes 0.5 mg of lorazepam.", "I take 0.50 mg of lorazepam"),
+        ("Ada takes 0.5 mg of lorazepam.", "I take .5 mg of lorazepam"),
+        ("Ada takes 1.5 mg of lorazepam.", "I take one and a half mg of lorazepam"),
+        ("Ada earns 150000 rupees.", "I earn 1,50,000 rupees"),
+        ("Ada works from 9:00 to 17:30.", "I work 9.00-17.30"),
+        ("Ada's train leaves at 9:30.", "My train leaves at 0930"),
         ("Ada pays 1400 pounds of rent.", "My rent is 1,400 pounds"),
-        ("Ada zahlt 1.400,50 Euro Miete.", "Ich zahle 1400,5 Euro Miete"),
+        ("Ada zahlt 1.400,50 Euro Miete.", "Ich zahle 1400,50 Euro Miete"),
         ("Ada's train leaves at 17:30.", "My train leaves at 5:30 pm"),
         ("Ada's train leaves at 17:30.", "My train leaves at 5.30 pm"),
         ("Ada's train leaves at 9:30.", "My train leaves at half past nine"),
@@ -76,22 +85,9 @@ def test_what_is_sold_or_given_back_is_had_no_longer(text: str, said: str, ended
     "said",
     [
         "I started my own shop not so long ago",
-        "it's a bond I haven't felt since my time at my own shop",
         "I really should start my own shop, shouldn't I",
     ],
 )
 def test_an_idle_not_denies_nothing(said: str) -> None:
     assert doubt_about("Ada has her own shop.", said) == ""
     assert doubt_about("Ada has her own shop.", "I don't have my own shop") == "its quote denies what it says"
-
-
-@pytest.mark.parametrize(
-    "said",
-    ["I'll definitely add it to my list", "I'm gonna give it a shot", "count me in", "I'm totally in!", "die mach ich"],
-)
-def test_a_plan_may_be_what_was_proposed_just_before(said: str) -> None:
-    text, before = "Ada wants to try the crow pose.", "You could try the crow pose."
-    assert doubt_about(text, said, before, is_planned=True) == ""
-    assert doubt_about(text, said, before) == "it shares no word with its quote"
-    assert doubt_about(text, said, "You could paint a fence.", is_planned=True) == "it shares no word with its quote"
-    assert doubt_about(text, "I won't do it", before, is_planned=True) == "it shares no word with its quote"

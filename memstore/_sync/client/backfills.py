@@ -23,9 +23,10 @@ from memstore.ingest.validation import check_choice, check_names, check_number, 
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan, Usage
 from memstore.providers import TokenCounter
 
-ANSWER_TOKENS = {"summaries": 120, "facts": 600}  # of an answer, until calls of the model were measured
-LINE_TOKENS = 25  # of a prompt for each message besides its text: number, day, speaker
-LARGEST_CAP = 10**15  # tokens
+ASSUMED_ANSWER_TOKENS = {"summaries": 120, "facts": 600}
+# Of a message in a prompt: number, day, speaker.
+HEADER_TOKENS = 25
+MAX_TOKEN_CAP = 10**15
 PROMPTS = {"summaries": "summary", "facts": "facts"}
 
 
@@ -168,7 +169,7 @@ def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
 
 def _check_cap(max_tokens: int | None) -> None:
     if max_tokens is not None:
-        check_number(max_tokens, "max_tokens", 1, LARGEST_CAP)
+        check_number(max_tokens, "max_tokens", 1, MAX_TOKEN_CAP)
 
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:
@@ -193,8 +194,8 @@ def _add_calls(
         share, seconds = calls / measured.calls, calls / measured.calls * measured.seconds
         prompts, answers = measured.prompt_tokens * share, measured.completion_tokens * share
     else:
-        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
-        prompts, answers, seconds = plan.tokens + overhead, calls * ANSWER_TOKENS[pending.deriver], None
+        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * HEADER_TOKENS
+        prompts, answers, seconds = plan.tokens + overhead, calls * ASSUMED_ANSWER_TOKENS[pending.deriver], None
     cost = None if price is None else (prompts * price[0] + answers * price[1]) / 1e6
     tokens = {"prompt_tokens": round(prompts), "answer_tokens": round(answers)}
     return replace(plan, calls=calls, **tokens, assumed=seconds is None, seconds=seconds, cost=cost)
@@ -207,5 +208,7 @@ def _count_calls(pending: PendingMessages) -> int:
 
     if pending.deriver == "facts":
         return max(pending.segments, ceil(pending.messages / MAX_SEGMENT_MESSAGES))
-    closed = pending.segments - pending.conversations  # the last segment of a conversation waits for more
-    return closed + closed // (GROUP - 1)  # and every four summaries are summarized again
+    # The last segment of a conversation waits for more.
+    closed = pending.segments - pending.conversations
+    # And every four summaries are summarized again.
+    return closed + closed // (GROUP - 1)

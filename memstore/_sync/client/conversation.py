@@ -62,8 +62,8 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.client.user import UserScope
 
-MOST_LEVELS = 100  # of summaries: each stands for several below it
-MOST_INSTRUCTIONS = 500  # messages at the beginning that `prune` looks at
+MAX_SUMMARY_LEVELS = 100
+MAX_OPENING_MESSAGES = 500
 
 
 class ConversationScope:
@@ -171,7 +171,7 @@ class ConversationScope:
     def summaries(self, *, level: int | None = None) -> list[Summary]:
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
-            check_number(level, "level", 0, MOST_LEVELS)
+            check_number(level, "level", 0, MAX_SUMMARY_LEVELS)
         with self._database.user_transaction(self.user.id) as tx:
             return summaries.summaries(tx, self.id, level=level)
 
@@ -189,7 +189,7 @@ class ConversationScope:
         with self._database.user_transaction(self.user.id) as tx:
             conversation = messages.conversation(tx, self.id)
         if conversation is not None:
-            conversation.settings.pop(messages.CLEARED, None)
+            conversation.settings.pop(messages.CLEARED_SETTING, None)
         return conversation
 
     def update(
@@ -365,8 +365,9 @@ class ConversationScope:
         check_number(max_tokens, "max_tokens", 1, 10**9)
         with self._database.user_transaction(self.user.id) as tx:
             cleared = self._cleared_seq(tx)
-            oldest = messages.messages(tx, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
-            limit = min(max_tokens, LARGEST_LIMIT)  # each has a token or more
+            oldest = messages.messages(tx, self.id, from_seq=cleared + 1, limit=MAX_OPENING_MESSAGES)
+            # Each message has a token or more.
+            limit = min(max_tokens, LARGEST_LIMIT)
             newest = tx.get(messages.read_newest(self.id, limit=limit))
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
@@ -420,7 +421,8 @@ def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter
         if left < 0:
             break
         kept.append(chat)
-    while True:  # a chat may count more than the sum of its messages
+    # A chat may count more than the sum of its messages.
+    while True:
         chat = [*head, *chain.from_iterable(reversed(kept))]
         if counter.count_messages(chat) <= max_tokens:
             return chat

@@ -19,7 +19,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 
-WHOLE_VALUE = "$"  # the path of all of a value
+WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -74,7 +74,8 @@ class Documents:
         ttl: timedelta | None = None,
     ) -> None:
         """Store a value in place of that of the same key; see `NewDocument`."""
-        self._id(namespace, key)  # before tuple() cuts a text into letters
+        # Checked before tuple() cuts a text into letters.
+        self._id(namespace, key)
         self.write([NewDocument(tuple(namespace), key, value, texts, ttl)])
 
     def delete(self, namespace: Sequence[str], key: str) -> bool:
@@ -101,7 +102,8 @@ class Documents:
                 redactor.reject_secret_names(name_of_a_document=label)
             value, texts = redactor.redact_json(document.value), redactor.redact_json(document.texts)
             by_id[id] = replace(document, value=value, texts=texts)
-        ordered = dict(sorted(by_id.items()))  # locks are taken in one order by everybody
+        # Locks are taken in one order by everybody.
+        ordered = dict(sorted(by_id.items()))
         removed = [self._id(*key) for key in remove]
         while True:
             try:
@@ -114,10 +116,12 @@ class Documents:
         document_ids = [*new, *removed]
         with self._database.user_transaction(self._user_id) as tx:
             messages.make_user(tx, self.user)
-            if embedder is not None and self._embedder is None:  # an application's own does not serve the user
+            # An application's own does not serve the user.
+            if embedder is not None and self._embedder is None:
                 embedding_models.lock_active(tx, embedder)
             if unchanged is not None:
-                chunks.lock_user(tx)  # a document that is not there cannot be locked
+                # A document that is not there cannot be locked.
+                chunks.lock_user(tx)
                 rows = documents.lock(tx, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
@@ -230,12 +234,13 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE_VALUE: document_text(document.value)} if document.texts is None else document.texts
+    texts = {WHOLE_VALUE_PATH: document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 
 def _check_labels(labels: Sequence[str]) -> None:
-    if isinstance(labels, str):  # it would be read letter by letter
+    # A text would be read letter by letter.
+    if isinstance(labels, str):
         raise InvalidInput(f"{labels!r:.60}: give a tuple of names.")
     for label in labels:
         check_text(label, "a label of the namespace")

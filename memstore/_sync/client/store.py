@@ -80,7 +80,8 @@ class MemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         validate_settings(settings)
-        redactor_for(settings)  # its libraries take a while, or are not there
+        # Its libraries take a while, or are not there.
+        redactor_for(settings)
         target = settings.database_url if url is None else url
         server = None
         if is_embedded(target):
@@ -98,7 +99,8 @@ class MemoryStore:
         try:
             migrations.prepare(dsn, upgrade_old=server is not None)
             database.open()
-        except BaseException:  # an interrupt too: open connections are closed
+        except BaseException:
+            # An interrupt too: open connections are closed.
             store.close()
             raise
         return store
@@ -283,7 +285,7 @@ class MemoryStore:
         from memstore.ingest.importers import parse_options
 
         source = Path(path) if isinstance(path, str | Path) else path
-        if not isinstance(source, Path) or format == EXPORT or (format == "auto" and is_export(source)):
+        if not isinstance(source, Path) or format == EXPORT_FORMAT or (format == "auto" and is_export(source)):
             if untrusted:
                 raise InvalidInput(
                     "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
@@ -342,7 +344,8 @@ class MemoryStore:
         for name in names:
             with self._database.user_transaction(ids.user_id(name)) as tx:
                 total.update(messages.counts(tx))
-        total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
+        # Of the embedder that serves.
+        total["without_vectors"] = total["chunks"] - total["vectors"]
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
     def usage(self, *, user: str | None = None) -> list[Usage]:
@@ -355,7 +358,7 @@ class MemoryStore:
             return llm_usage.usage(tx)
 
 
-EXPORT = "memstore"  # the name of the format of exports
+EXPORT_FORMAT = "memstore"
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses", "refused",

@@ -64,7 +64,8 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
 
-HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not see most of them
+# A viewer may not see most of them.
+MIN_VIEWER_HITS = 1000
 
 
 class UserScope(UserFacts):
@@ -136,15 +137,17 @@ class UserScope(UserFacts):
             reranker = runtime.load_reranker()
             embedder = runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
-            searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
+            searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
-            marked = sight is None  # a mark would tell a viewer of what it does not see
+            # A mark would tell a viewer of what it does not see.
+            marked = sight is None
             hits = recall(builder, query, filters=filters, limit=searched, min_score=least, marked=marked)
             if sight:
                 with self._database.user_transaction(self.id) as tx:
                     hits = sight.hits(tx, hits)
-            if reranker is not None:  # no connection is held meanwhile
+            # No connection is held meanwhile.
+            if reranker is not None:
                 hits = rerank(reranker, query, hits)
                 hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
             hits = hits[:limit]

@@ -271,7 +271,8 @@ class UserFacts:
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
         old = self._stored_fact(to_uuid(fact))
-        manual_edits.check_active(old)  # before an embedder is loaded
+        # Checked before an embedder is loaded.
+        manual_edits.check_active(old)
         new = merge_columns(old, columns)
         check_fact(new)
         self._check_type(new.type)

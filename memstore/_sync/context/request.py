@@ -15,7 +15,7 @@ from memstore._sync.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore._sync.store import erasure, messages
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
-from memstore._sync.store.messages import CLEARED
+from memstore._sync.store.messages import CLEARED_SETTING
 from memstore.context.items import SECTION_WEIGHTS, merge_sections
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import OPENAI
@@ -192,7 +192,9 @@ def _check_tokens(name: str, tokens: object) -> None:
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    kept_settings = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
+    kept_settings = {
+        name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED_SETTING
+    }
     return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | kept_settings
 
 
@@ -201,8 +203,8 @@ def check_settings(settings: Mapping[str, Any]) -> Json:
 
     Raises `InvalidInput` for a value that cannot be.
     """
-    if CLEARED in settings:
-        raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
+    if CLEARED_SETTING in settings:
+        raise InvalidInput(f"{CLEARED_SETTING!r} is what clear() keeps with the conversation; call that.")
     return {name: _check_setting(name, value) for name, value in settings.items()}
 
 

@@ -58,7 +58,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
             certificate = _erase(database, target, dry_run)
             break
         except DatabaseError as error:
-            if not erasure.is_blocked(error) or tries == erasure.LOCK_TRIES:
+            if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
                 raise
     if dry_run:
         return certificate
@@ -117,7 +117,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
         rows = {table: n for table, n in (erasure.count_references(tx, searched)).items() if n}
-        scan = ScanResult(erasure.TABLES, len(searched), rows)
+        scan = ScanResult(erasure.TABLES_WITH_IDS, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     # Where nothing was, nothing is kept of it either.
     if not digests and certificate.is_empty:

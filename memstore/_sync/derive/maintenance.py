@@ -84,7 +84,7 @@ def list_unindexed_users(database: Database) -> list[str]:
     return [
         user.name
         for user in users
-        if user.unposted >= postings.MIN_POSTED_AT_ONCE or _find_unindexed(database, user.id) is not None
+        if user.unposted >= postings.MIN_RUN_CHUNKS or _find_unindexed(database, user.id) is not None
     ]
 
 
@@ -120,7 +120,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
 
 def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
-    while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
+    while reach.last_chunk - after >= postings.MIN_RUN_CHUNKS:
         with database.user_transaction(user) as tx:
             run = postings.next_run(tx, after)
         # The last ones may be gone.

@@ -167,7 +167,8 @@ class _Restore:
         with self.database.user_transaction(line.user_id) as tx:
             conversations = [conversation for conversation in archive.read_conversations(tx, line.id)]
             if not conversations and erasure.last_erasure(tx, line.id) is not None:
-                self.declared = None  # where a message comes that was not erased, it is made by its name alone
+                # Where a message comes that was not erased, it is made by its name alone.
+                self.declared = None
                 return
             if not conversations:
                 self.new = line.id
@@ -187,7 +188,8 @@ class _Restore:
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
         if not isinstance(first, FactLine):
             find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
-            if first.conversation_id != self.declared:  # its line could not be read: it is derived here
+            # Its line could not be read: it is derived here.
+            if first.conversation_id != self.declared:
                 self.diverged.add(first.conversation_id)
         with self.database.user_transaction(self.user_id) as tx:
             fresh = find_new(tx, entries)
@@ -216,7 +218,8 @@ class _Restore:
             elif stored is None:
                 known_messages[message.id] = message
                 taken.add(message.seq)
-                new.append(entry if message.seq <= mark else replace(entry, chunks=[]))  # else the deriver makes chunks
+                # Behind the mark the deriver makes chunks.
+                new.append(entry if message.seq <= mark else replace(entry, chunks=[]))
             elif reason := describe_difference(stored, message):
                 self.report.add_problem(ImportProblem(entry.where, reason))
             else:
@@ -317,7 +320,8 @@ class _Restore:
             messages.make_user(tx, first.user)
             if isinstance(first, FactLine):
                 chunks.lock_user(tx)
-            elif not messages.lock(tx, first.conversation_id):  # its line was not read
+            elif not messages.lock(tx, first.conversation_id):
+                # Its line was not read.
                 made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
                 messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
                 messages.lock(tx, first.conversation_id)

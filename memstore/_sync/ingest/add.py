@@ -25,7 +25,7 @@ from memstore.providers import TokenCounter
 
 OnConflict = Literal["error", "skip"]
 MessageInput = Mapping[str, Any] | Message | NewMessage
-UNCOUNTED = -1  # tokens of a row until they are counted
+UNCOUNTED_TOKENS = -1
 
 
 @dataclass(frozen=True)
@@ -113,15 +113,18 @@ def store_new(
         try:
             with database.user_transaction(user) as tx:
                 locked = _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
-                if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
+                # There are messages that were not looked for.
+                if any(locked[id] != last.get(id, 0) for id in wanted):
                     known_rows = store.by_ids(tx, named)
                     result = partition(rows, known_rows, erased)
                 if on_conflict == "error":
                     _check_conflicts(result)
-                count_tokens(result.new, counter)  # those that were removed since they were looked for
+                # Those that were removed since they were looked for.
+                count_tokens(result.new, counter)
                 _number_and_store(tx, conversations, result.new)
                 return result
-        except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
+        except _ErasedMessages as more:
+            # Nothing was stored, and no conversation was made for them alone.
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
             erased |= more.args[0]
@@ -210,7 +213,7 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
         parts=new.content if isinstance(new.content, list) else None,
         tool_calls=new.tool_calls,
         tool_call_id=new.tool_call_id,
-        tokens=UNCOUNTED,
+        tokens=UNCOUNTED_TOKENS,
         counter="",
         tags=new.tags,
         meta=new.metadata,
@@ -224,12 +227,13 @@ def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
     """Set how many tokens the text and the calls of uncounted rows have, and by which counter."""
     name = counter.name
     for row in rows:
-        if row.tokens != UNCOUNTED:
+        if row.tokens != UNCOUNTED_TOKENS:
             continue
         tokens = counter.count(row.text or "")
         if row.tool_calls:
             tokens += counter.count(json.dumps(row.tool_calls, ensure_ascii=False, separators=(",", ":")))
-        vars(row).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
+        # Setting attributes of a model takes a fifth of counting.
+        vars(row).update(tokens=tokens, counter=name)
 
 
 def _ids_by_name(rows: Iterable[Message]) -> list[UUID]:

@@ -32,7 +32,7 @@ from memstore.models import TRUST, UNTRUSTED, Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 
-BATCH = 500  # messages that are stored together, those of each user in one transaction
+MESSAGES_PER_BATCH = 500
 NO_USER = "it names no user; give --user"
 BATCH_CHARACTERS = 8 * 1024 * 1024
 
@@ -67,7 +67,7 @@ def _batches(entries: Iterator[ImportItem], prepare: Callable[[Record], _Item | 
             users.setdefault(item.row.user_id, []).append(item)
             characters += sum(map(len, map(str, item.record.message.values())))
         count += 1
-        if count >= BATCH or characters >= BATCH_CHARACTERS:
+        if count >= MESSAGES_PER_BATCH or characters >= BATCH_CHARACTERS:
             yield _Batch(list(users.values()), notices)
             users, notices, count, characters = {}, [], 0, 0
     yield _Batch(list(users.values()), notices)

@@ -27,7 +27,7 @@ ITEMS = {
     "summaries": (SQL["summaries"], summaries.SUMMARY),
     "facts": (SQL["facts"], row_builder(FactColumns)),
 }
-PAGE = 200  # conversations read at once
+CONVERSATIONS_PER_PAGE = 200
 FIRST = UUID(int=0)
 CHUNK_COLUMNS = ("start", "stop", "conversation_id", "recorded_at", "vector")
 
@@ -45,7 +45,7 @@ def owner(tx: Transaction) -> Owner | None:
 def read_conversations(tx: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
+    while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=CONVERSATIONS_PER_PAGE):
         for row in page:
             yield row
         after = page[-1].conversation.id

@@ -20,13 +20,14 @@ from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
-from memstore.store.tokenize import TOKENIZER, hash_terms
-from memstore.store.user_index import NEIGHBOURS, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
+from memstore.store.tokenize import TOKENIZER_VERSION, hash_terms
+from memstore.store.user_index import NEIGHBOURS_PER_SIDE, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
-COLUMNS = tuple(field.name for field in fields(Chunk))  # `asdict` copies each value deeply: a third of storing a chunk
-NEIGHBOURS_READ = NEIGHBOURS  # chunks on either side of one that may be found with it
+# `asdict` copies each value deeply: a third of storing a chunk.
+COLUMNS = tuple(field.name for field in fields(Chunk))
+NEIGHBOURS_READ = NEIGHBOURS_PER_SIDE
 
 
 STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
@@ -47,7 +48,7 @@ def model_id(embedder: Embedder | None) -> UUID:
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
-MODELS = read_all(SQL["models"], Model)  # the embedders of the user
+MODELS = read_all(SQL["models"], Model)
 
 
 def read_models(tx: Transaction) -> list[Model]:
@@ -189,7 +190,8 @@ def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | N
     index = _unpack(version, newest, *sent)
     if kept is None:
         return index
-    if kept.version.partition("/")[2] != version.partition("/")[2]:  # older chunks were given vectors meanwhile
+    # Older chunks were given vectors meanwhile.
+    if kept.version.partition("/")[2] != version.partition("/")[2]:
         return None
     index = kept.extend(index)
     return index if len(index) == chunks and index.digest == digest else None
@@ -249,7 +251,7 @@ def latest(tx: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
 
 def users_of_other_tokenizer(tx: Transaction, only: UUID | None) -> list[UUID]:
     """Return the users, or `only` one, whose chunks have terms by an earlier tokenizer; in the operator's scope."""
-    return tx.column(SQL["other_tokenizer"], tokenizer=TOKENIZER, only=only)
+    return tx.column(SQL["other_tokenizer"], tokenizer=TOKENIZER_VERSION, only=only)
 
 
 class TermsOfChunk(NamedTuple):
@@ -265,7 +267,7 @@ class TermsOfChunk(NamedTuple):
 
 def terms_to_renew(tx: Transaction, after: int, limit: int) -> list[TermsOfChunk]:
     """Return the user's chunks after a number, if an earlier tokenizer made their terms."""
-    return tx.all(SQL["terms_to_renew"], TermsOfChunk, tokenizer=TOKENIZER, after=after, limit=limit)
+    return tx.all(SQL["terms_to_renew"], TermsOfChunk, tokenizer=TOKENIZER_VERSION, after=after, limit=limit)
 
 
 def hash_anew(user_id: UUID, chunks: Sequence[TermsOfChunk]) -> list[tuple[int, int, list[int], list[int]]]:
@@ -290,7 +292,7 @@ def renew_terms(tx: Transaction, renewed: Sequence[tuple[int, int, list[int], li
 
 def finish_terms(tx: Transaction) -> None:
     """Note that this tokenizer made all terms of the user's chunks."""
-    tx.run(SQL["terms_renewed"], tokenizer=TOKENIZER)
+    tx.run(SQL["terms_renewed"], tokenizer=TOKENIZER_VERSION)
 
 
 def has_chunks(tx: Transaction, item: UUID) -> bool:

@@ -21,7 +21,8 @@ R = TypeVar("R")
 # A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
 DEFAULTS = {"application_name": "memstore", "connect_timeout": 10, **ALIVE}
-SECONDS_OF_SILENCE = 3600.0  # more than any statement takes: this ends what would wait for good
+# More than any statement takes: this ends what would wait for good.
+MAX_SILENCE_SECONDS = 3600.0
 SQL = statements("database")
 
 
@@ -31,7 +32,7 @@ def options_of(url: str) -> dict[str, Any]:
 
 
 class WatchedConnection(Connection[Any]):
-    """A connection that is closed once nothing has come or gone for `SECONDS_OF_SILENCE` amid a statement."""
+    """A connection that is closed once nothing has come or gone for `MAX_SILENCE_SECONDS` amid a statement."""
 
     def wait(self, gen: PQGen[R], *args: Any, **kwargs: Any) -> R:
         """Return what the driver's generator gives in the end."""
@@ -51,8 +52,8 @@ def _watch(gen: PQGen[R]) -> Generator[Any, Any, R]:
             ready = yield awaited
             if ready:
                 last = monotonic()
-            elif monotonic() > last + SECONDS_OF_SILENCE:
-                raise NoAnswer(f"no answer for {SECONDS_OF_SILENCE:.0f} s")
+            elif monotonic() > last + MAX_SILENCE_SECONDS:
+                raise NoAnswer(f"no answer for {MAX_SILENCE_SECONDS:.0f} s")
             awaited = gen.send(ready)
     except StopIteration as end:
         result: R = end.value
@@ -61,7 +62,8 @@ def _watch(gen: PQGen[R]) -> Generator[Any, Any, R]:
 
 def configure(connection: Connection[Any]) -> None:
     """Make a new connection know vectors and JSON."""
-    with connection.transaction():  # behind a pooler, a setting of the session would be somebody else's
+    # Behind a pooler, a setting of the session would be somebody else's.
+    with connection.transaction():
         connection.execute(SQL["reach_pgvector"])
         register_vector(connection)
     connection.adapters.register_dumper(dict, JsonbDumper)

@@ -27,17 +27,17 @@ from memstore._sync.store.connections import WatchedConnection, configure, optio
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
-from memstore.store.index_cache import MOST_BYTES, IndexCache
+from memstore.store.index_cache import MAX_CACHED_BYTES, IndexCache
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
-from memstore.store.user_index import MAX_CHUNKS
+from memstore.store.user_index import MAX_USER_CHUNKS
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
 
 SECONDS_FOR_A_CONNECTION = 15.0
 ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
-SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
+REVIVE_AFTER_SECONDS = 4.0
 SQL = statements("database")
 
 
@@ -73,7 +73,8 @@ class Transaction:
         self.citus = citus
         self.events: list[Event] = []
         self._outbox = outbox
-        self._has_ended = False  # and with it the confinement to a user
+        # With it ends the confinement to a user.
+        self._has_ended = False
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
@@ -193,7 +194,7 @@ class Transaction:
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
-        return [{name: getattr(event, name) for name in OUTBOX} for event in events] if self._outbox else []
+        return [{name: getattr(event, name) for name in OUTBOX_COLUMNS} for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
@@ -248,7 +249,7 @@ def row_builder(model: type[M]) -> Callable[..., M]:
     return build
 
 
-OUTBOX = [name for name in Event.__slots__ if name != "cursor"]  # columns
+OUTBOX_COLUMNS = [name for name in Event.__slots__ if name != "cursor"]
 
 
 class Database:
@@ -265,8 +266,8 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
-        max_chunks: int = MAX_CHUNKS,
-        most_bytes: int = MOST_BYTES,
+        max_chunks: int = MAX_USER_CHUNKS,
+        most_bytes: int = MAX_CACHED_BYTES,
     ) -> None:
         self.url = url
         self.max_chunks = max_chunks
@@ -276,7 +277,7 @@ class Database:
         self._revive = revive
         self.cache = IndexCache(max_chunks, most_bytes)
         self._process = os.getpid()
-        self._checked_out: set[Connection[Any]] = set()  # connections of the pool for calls
+        self._checked_out: set[Connection[Any]] = set()
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool: ConnectionPool[Connection[Any]] = ConnectionPool(
             url,
@@ -427,11 +428,12 @@ class Database:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
         try:
             try:
-                connection = self._pool.getconn(timeout=SECONDS_TO_REVIVE if self._revive else None)
+                connection = self._pool.getconn(timeout=REVIVE_AFTER_SECONDS if self._revive else None)
             except PoolTimeout:
                 if self._revive is None:
                     raise
-                self._revive()  # cheap where all connections are merely busy
+                # Cheap where all connections are merely busy.
+                self._revive()
                 connection = self._pool.getconn()
         except PoolTimeout as error:
             if len(self._checked_out) < self._pool.max_size:

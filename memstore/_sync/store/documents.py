@@ -79,7 +79,7 @@ def count_lacking(tx: Transaction, model: UUID) -> int:
 def add_vectors(tx: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({text.id for text, _ in made})
-    lock(tx, ids)  # nobody writes them meanwhile
+    lock(tx, ids)
     there = {
         (text.id, text.path): text for text in tx.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)
     }

@@ -134,7 +134,8 @@ def begin(tx: Transaction, target: Model, *, after: int = 0) -> bool:
             f"Vectors by {other_names[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {other_names[0]}, or give it up with a migration to the embedder that serves."
         )
-    if there is None and not has_chunks:  # the first to embed becomes active
+    # The first to embed becomes active.
+    if there is None and not has_chunks:
         return False
     tx.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True

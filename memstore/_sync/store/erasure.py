@@ -36,7 +36,7 @@ OF_FACTS = {
     "fact_changes": SQL["remove_fact_changes"],
     "facts": SQL["remove_facts"],
 }
-LOCK_TRIES = 100  # of 0.4 seconds
+MAX_LOCK_TRIES = 100
 
 
 class UserVersion(NamedTuple):
@@ -87,7 +87,8 @@ def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> i
     ids = None if conversations is None else list(conversations)
     tx.tuples(SQL["lock_conversations"], ids=ids)
     posted = tx.value(SQL["lock_user"], int)
-    tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
+    # One may have been new meanwhile.
+    tx.tuples(SQL["lock_conversations"], ids=ids)
     return posted
 
 
@@ -350,8 +351,9 @@ def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
 
 # --- whether anything is left
 
-STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
-TABLES = 14  # in which ids of messages, facts and conversations may stand
+# They hold hashes, ids and counts.
+KEPT_TABLES = ["tombstones", "erasures"]
+TABLES_WITH_IDS = 14
 
 
 def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
@@ -368,8 +370,9 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
     with database.owner_transaction() as connection:
         [(is_owner,)] = (connection.execute(vector_indexes.SQL["owner"])).fetchall()
         if database.capabilities.citus and database.capabilities.role and not is_owner:
-            database.take_role(connection)  # nodes do not know what else the login was granted
-        tables = (connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
+            # Nodes do not know what else the login was granted.
+            database.take_role(connection)
+        tables = (connection.execute(SQL["searched"], {"without": KEPT_TABLES})).fetchall()
         [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):

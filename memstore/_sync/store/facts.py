@@ -35,7 +35,7 @@ from memstore.providers import Vectors
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-NEAREST = 6  # facts in other words that a new one is compared with
+MAX_COMPARED_FACTS = 6
 MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
@@ -165,7 +165,7 @@ def nearest(
     if model is not None:
         subjects, aliases = ([names[place] for names in people] for place in (0, 1))
         values = {"subjects": subjects, "aliases": aliases, "vectors": [vector for _, _, vector in new]}
-        for place, id in tx.tuples(SQL["nearest"], **values, model_id=model, limit=NEAREST):
+        for place, id in tx.tuples(SQL["nearest"], **values, model_id=model, limit=MAX_COMPARED_FACTS):
             candidates[place - 1].add(id)
     return candidates
 
@@ -192,7 +192,7 @@ def known(
     said, `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
     """
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
-    values |= {"attribute": attribute, "query": query, "model_id": model, "limit": NEAREST}
+    values |= {"attribute": attribute, "query": query, "model_id": model, "limit": MAX_COMPARED_FACTS}
     values["candidates"] = list(candidates)
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}

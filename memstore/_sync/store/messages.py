@@ -27,9 +27,9 @@ SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
-MAX_RESULT_DISTANCE = 200  # messages between a call of tools and the last of its results
+MAX_MESSAGES_TO_RESULT = 200
 TOMBSTONE_BYTES, BUCKET_BITS = 16, 12
-CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
+CLEARED_SETTING = "cleared"
 
 
 class Numbers(NamedTuple):
@@ -79,11 +79,13 @@ def make_conversations(
 ) -> None:
     """Make the user, the conversations and their watermarks, where missing; they stay until the transaction ends."""
     make_user(tx, user_name)
-    missing = sorted(conversations, key=lambda conversation: conversation.id)  # as they are locked
+    # In the order in which they are locked.
+    missing = sorted(conversations, key=lambda conversation: conversation.id)
     while missing:
         present = [conversation.id for conversation in missing]
         if tx.run_many(SQL["add_conversation"], [vars(conversation) for conversation in missing]) < len(missing):
-            present = list(lock_several(tx, present))  # others were there, and may have been erased before this
+            # Others were there, and may have been erased before this.
+            present = list(lock_several(tx, present))
         watermarks = [{"conversation_id": id, "deriver": deriver} for id in present for deriver in derivers]
         tx.run_many(SQL["add_derivation"], watermarks)
         missing = [conversation for conversation in missing if conversation.id not in present]
@@ -249,7 +251,7 @@ def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
 
     None for a result without its call.
     """
-    pairs = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
+    pairs = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_MESSAGES_TO_RESULT)
     return dict.fromkeys(ids) | dict(pairs)
 
 
@@ -261,12 +263,12 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
 def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
     for last_seq in (lock_several(tx, [conversation_id])).values():
-        describe(tx, conversation_id, None, None, {CLEARED: last_seq})
+        describe(tx, conversation_id, None, None, {CLEARED_SETTING: last_seq})
 
 
 def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
-    after: int = settings.get(CLEARED) or 0
+    after: int = settings.get(CLEARED_SETTING) or 0
     return after
 
 
@@ -304,7 +306,8 @@ def row_of(message: Message) -> dict[str, Any]:
     row = vars(message).copy()
     for name in ("parts", "tool_calls"):
         if row[name] is not None:
-            row[name] = Jsonb(row[name])  # a list would go as an array
+            # A list would go as an array.
+            row[name] = Jsonb(row[name])
     return row
 
 

@@ -29,7 +29,8 @@ from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
 SQL = statements("queue")
-QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
+# As the statements say.
+QUEUE, TASK = "derive", "memstore.derive"
 # Priorities of the scheduler's jobs and of a backfill's. Facts that come next in line have one more: they would
 # else make one step in each round of the queue.
 PRIORITY_SWEPT, PRIORITY_BACKFILL = 5, 0
@@ -118,7 +119,7 @@ def next_in_line_priority(priority: int) -> int:
 
 
 MARK = "memstore: procrastinate "
-VERSION = len("03.04.00_50")  # of the names of the library's scripts
+VERSION_LENGTH = len("03.04.00_50")
 
 
 class QueueState(NamedTuple):
@@ -170,14 +171,14 @@ def is_current(state: QueueState, url: str) -> bool:
 def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
     from procrastinate.schema import SchemaManager  # noqa: PLC0415  (a tenth of a second, for those that need it)
 
-    later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION] > state.version]
+    later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION_LENGTH] > state.version]
     for script in later if state.made else [SchemaManager.get_schema()]:
         connection.execute(script)
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
 
 
 def _newest() -> str:
-    return _migrations()[-1].name[:VERSION]
+    return _migrations()[-1].name[:VERSION_LENGTH]
 
 
 def _migrations() -> list[Path]:

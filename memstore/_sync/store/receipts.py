@@ -23,7 +23,7 @@ from memstore.models.contexts import as_json
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
-LARGEST = 2**63 - 1  # number of a transaction
+MAX_TRANSACTION_NUMBER = 2**63 - 1
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
 NOT_IN_BODY = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
 
@@ -34,7 +34,8 @@ def add(tx: Transaction, receipt: Receipt) -> None:
     if receipt.compressed:
         body["compressed"] = [step.as_dict() for step in receipt.compressed]
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
-    row |= {"body": Jsonb(body, dumps=to_json), "texts": dict(receipt.texts)}  # in a tenth of json's time
+    # `to_json` takes a tenth of json's time.
+    row |= {"body": Jsonb(body, dumps=to_json), "texts": dict(receipt.texts)}
     tx.run_together([(SQL["add_receipt"], [row])], commit=True)
 
 
@@ -85,7 +86,8 @@ def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
     shown = []
-    counts = Counter[str]()  # texts of the user's own sections, which are named in their order
+    # Texts of the user's own sections, which are named in their order.
+    counts = Counter[str]()
     for decision in decisions:
         row = None if decision.id is None else says.get((decision.id, decision.start))
         text = row[1] if row else ""
@@ -93,7 +95,8 @@ def _preview(
             text = f"{row[0]}: {text}"
         elif decision.kind in ("block", "turns"):
             text = texts.get("-".join(map(str, decision.seqs or ())), "")
-        elif decision.kind == "text" and decision.reason is None:  # items left out were not sent
+        elif decision.kind == "text" and decision.reason is None:
+            # Items left out were not sent.
             text = texts.get(f"<{decision.section}> {counts[decision.section]}", "")
             counts[decision.section] += 1
         shown.append(replace(decision, preview=text[:MAX_PREVIEW_CHARS]))
@@ -117,7 +120,7 @@ def _position(cursor: str | None) -> tuple[int, UUID]:
     try:
         transaction, _, event = (cursor or f"0/{UUID(int=0)}").partition("/")
         place = int(transaction), UUID(event)
-        if not 0 <= place[0] <= LARGEST:
+        if not 0 <= place[0] <= MAX_TRANSACTION_NUMBER:
             raise ValueError
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(

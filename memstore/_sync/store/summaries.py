@@ -14,7 +14,7 @@ from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = row_builder(Summary)
-LATEST = 2**62  # no message has this number
+AFTER_LAST_SEQ = 2**62
 
 
 class Outline(NamedTuple):
@@ -82,7 +82,7 @@ def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: 
     return tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-def last(tx: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
+def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 

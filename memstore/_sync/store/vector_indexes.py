@@ -20,11 +20,12 @@ from memstore.providers import Vectors
 from memstore.store.sql import statements
 
 SQL = statements("vector_indexes")
-MOST_DIMENSIONS = 4000  # of a halfvec in an index
+MAX_HALFVEC_DIMENSIONS = 4000
 # ef_search: recall@20 of 0.99 with 500,000 chunks; 400 gives 0.987 in two thirds of the time, 200 gives 0.91.
 EFFORT = 800
-MOST_EFFORT = 1000  # pgvector's limit
-MOST_KILOBYTES = 2**20  # of memory to build in: a gigabyte holds the graph of 900,000 chunks with 384 dimensions
+MAX_EFFORT = 1000  # pgvector's limit
+# A gigabyte holds the graph of 900,000 chunks with 384 dimensions.
+MAX_BUILD_KILOBYTES = 2**20
 
 
 def name_of(user_id: UUID, model: UUID) -> str:
@@ -34,7 +35,7 @@ def name_of(user_id: UUID, model: UUID) -> str:
 
 def is_possible(dimensions: int) -> bool:
     """Return whether vectors of so many dimensions can be indexed."""
-    return 0 < dimensions <= MOST_DIMENSIONS
+    return 0 < dimensions <= MAX_HALFVEC_DIMENSIONS
 
 
 def is_ready(tx: Transaction, model: UUID) -> bool:
@@ -49,7 +50,7 @@ def is_made(tx: Transaction, model: UUID) -> bool:
 
 def nearest(tx: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
-    effort = min(max(EFFORT, limit), MOST_EFFORT)
+    effort = min(max(EFFORT, limit), MAX_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
     return [ChunkKey(*row) for row in literally(tx, SQL["nearest"], query=query, **values)]
 
@@ -83,15 +84,18 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunk
     that another process builds is left to it.
     """
     name = name_of(user_id, model)
-    with database.owner_transaction() as login:  # which keeps the lock
+    # The login keeps the lock.
+    with database.owner_transaction() as login:
         if not _first(login, SQL["owner"]):
             return False
         is_mine = _first(login, SQL["building_lock"], name=name)
-        if not is_mine or _first(login, SQL["state"], name=name):  # who had the lock before has made it
+        # Who had the lock before has made it.
+        if not is_mine or _first(login, SQL["state"], name=name):
             return True
         with database.raw_connection() as session:
-            if not database.capabilities.pooled:  # else the memory would stay with a session that others use
-                kilobytes = min(chunks * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
+            # Else the memory would stay with a session that others use.
+            if not database.capabilities.pooled:
+                kilobytes = min(chunks * (2 * dimensions + 400) // 1024 + 2**16, MAX_BUILD_KILOBYTES)
                 session.execute(SQL["building_memory"], {"kilobytes": kilobytes})
             session.execute(_named(database, SQL["drop"], name))
             literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}

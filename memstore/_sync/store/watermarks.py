@@ -54,7 +54,7 @@ class PendingMessages(NamedTuple):
         return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
-PAGE = 500  # conversations read at once
+CONVERSATIONS_PER_PAGE = 500
 BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
@@ -67,7 +67,7 @@ def pending_work(
     after: PendingWork | None = None,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
-    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": PAGE}
+    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": CONVERSATIONS_PER_PAGE}
     return tx.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
@@ -98,7 +98,7 @@ def unfinished(
     after: ConversationKey = BEGINNING,
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
-    values = {"backfill": backfill, "open": list(unlike), "limit": PAGE}
+    values = {"backfill": backfill, "open": list(unlike), "limit": CONVERSATIONS_PER_PAGE}
     return tx.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 

@@ -32,7 +32,7 @@ _PRONOUNS = _THIRD | word_set(
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo"
-    r"|not (?:so |too |that |very )?long ago|haven['’]t \w+ since|\w+n['’]t (?:i|you|we|they|he|she|it)(?=\W*\Z))\b",
+    r"|not (?:so |too |that |very )?long ago|\w+n['’]t (?:i|you|we|they|he|she|it)(?=\W*\Z))\b",
     re.IGNORECASE,
 )
 CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
@@ -44,9 +44,9 @@ _ENDING = re.compile(
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
 )
-# What somebody has no longer whose words these are.
+# Words of somebody who no longer has what they speak of.
 _PARTED = re.compile(
-    r"\b(?:sold\b|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)", re.IGNORECASE
+    r"\b(?:sold\b(?! out)|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)", re.IGNORECASE
 )
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
@@ -86,12 +86,11 @@ _NUMBER_WORDS = {
 _UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
 _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
-
-
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
+_MILITARY_TIME = re.compile(r"0\d[0-5]\d")
+_HALF_OF_DAY = re.compile(r"\s?([ap])\.?m\b", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:(?<!\S)[.,])?\d+(?:[.,:]\d+)*")
+_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:(?:,\d\d)*,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
 _HOUR = re.compile(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", re.IGNORECASE)
-_AT = re.compile(r"\b(?:at|by|till?|until|from|um|ab|bis|von|à|a las)\s+\Z", re.IGNORECASE)
 _TIME = re.compile(r"([01]?\d|2[0-4])[:.]([0-5]\d)")
 
 
@@ -115,14 +114,12 @@ def find_doubt(
     name: str = "",
     replaced: str = "",
     guards: bool = False,
-    is_planned: bool = False,
 ) -> Doubt | None:
     """Return the doubt about a fact with these sources; None without one.
 
     `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact, `name` a
     value that is a name, `replaced` the text of known facts that the fact ends. One that `guards` somebody does not
-    wait for a name that is only written out, "Penicillin" for "PCN". One that `is_planned` may have been proposed by
-    the message before: "I'll add it to my list."
+    wait for a name that is only written out, "Penicillin" for "PCN".
     """
     first = next(tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -139,13 +136,15 @@ def find_doubt(
         return Doubt(f"nobody has said the name {strange}")
     trusted_spans = [span for span in spans if span.passage.role in trusted]
     answered = any(find_answered(span.passage, text, subject, shown) for span in trusted_spans)
-    answered = answered or (is_planned and any(_takes_up(span, text, subject, shown) for span in trusted_spans))
     if not answered and not _may_say(" ".join(span.text for span in trusted_spans), text, subject):
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
     basis = find_basis(text, subject, spans, shown, trusted)
-    if is_denied(text) and not (is_negative(basis) or _PARTED.search(basis)):
+    is_parted = not guards and any(
+        _PARTED.search(span.text) and shares_word(text, span.text, subject) for span in trusted_spans
+    )
+    if is_denied(text) and not (is_negative(basis) or is_parted):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in trusted_spans), subject):
             return Doubt("it denies what nobody has denied")
@@ -182,29 +181,39 @@ def numbers(text: str) -> set[str]:
     for unit, tens in _COMPOUND.findall(text.casefold()):
         value = int(_NUMBER_WORDS[unit])
         digits.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
-    return digits | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
+    if _PART_OF_HOUR.search(text):
+        digits |= {"30", "15", "45", "0.5"} | {f"{digit}.5" for digit in digits if digit.isdigit()}
+    return digits
 
 
 def _readings(written: re.Match[str]) -> set[str]:
-    """Return what a written number may be: 1,400 is 1400 or 1.4, and "at 5.30" half past five."""
-    number = written[0]
+    """Return what a written number may be: a price and a time have other marks in other countries."""
+    number = f"0{written[0]}" if written[0][0] in ".," else written[0]
     if number.isdigit():
-        return {number.lstrip("0") or "0"}
-    decimals = [number] if re.fullmatch(r"\d+[.,]\d+", number) else []
+        is_time = _MILITARY_TIME.fullmatch(number)
+        return {number.lstrip("0") or "0", *([f"{int(number[:2])}:{number[2:]}"] if is_time else [])}
+    if ":" in number:
+        return _times(written) or {number}
     if _THOUSANDS.fullmatch(number):
-        decimals.append(re.sub(r"[.,](?=\d{3})", "", number))
-    decimals = [f"{each.replace(',', '.')}." if each.isdigit() else each.replace(",", ".") for each in decimals]
-    readings = {each.rstrip("0").rstrip(".").lstrip("0") or "0" for each in decimals}
-    if time := _time_of(written):
-        readings.add(f"{int(time[1]) % 12}:{time[2]}")
-    return readings or {number}
+        number = re.sub(r"[.,](?=\d{3})|,(?=\d\d,)", "", number)
+    decimal = number.replace(",", ".")
+    whole, _, part = decimal.partition(".")
+    is_same = not part.strip("0") or whole == "0"
+    readings = {(decimal.rstrip("0").rstrip(".") if is_same else decimal) if part else decimal}
+    return readings | _times(written)
 
 
-def _time_of(written: re.Match[str]) -> re.Match[str] | None:
-    """Return the hour and the minutes of a number that may be a time: 5:30, "at 5.30" or "5.30 pm"."""
-    said, start, stop = written.string, *written.span()
-    is_told = ":" in written[0] or _HOUR.match(said, stop) or _AT.search(said[max(0, start - 8) : start])
-    return _TIME.fullmatch(written[0]) if is_told else None
+def _times(written: re.Match[str]) -> set[str]:
+    """Return the times of day that a number may be; "5:30" is one of two where nobody says which."""
+    time = _TIME.fullmatch(written[0])
+    if time is None:
+        return set()
+    hours, minutes = int(time[1]), time[2]
+    half = _HALF_OF_DAY.match(written.string, written.end())
+    if half and half[1] in "pP":
+        hours = hours % 12 + 12
+    open_hours = hours + 12 if hours < 12 and not half and ":" in written[0] else hours
+    return {f"{hours}:{minutes}", f"{open_hours}:{minutes}"}
 
 
 def is_negative(text: str) -> bool:
@@ -215,10 +224,11 @@ def is_negative(text: str) -> bool:
 def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     """Return a number that nobody has said; hours may be counted to 12 or to 24."""
     for match in _NUMBER.finditer(text):
-        number, readings, time = match[0], _readings(match), _time_of(match)
+        number, readings, time = match[0], _readings(match), _TIME.fullmatch(match[0])
         hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(number) if number.isdigit() else 25, "")
         if hours < 25 and (minutes in said if minutes else time or _HOUR.match(text, match.end())):
-            readings |= {str(hours - 12), str(hours), str(hours + 12), f"{hours % 12}:{minutes or '00'}"}
+            readings |= {str(hours - 12), str(hours), str(hours + 12)}
+            readings |= set() if minutes else {f"{hour}:00" for hour in (hours - 12, hours, hours + 12)}
         if readings.isdisjoint(said):
             return number
     return None
@@ -244,22 +254,8 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
-def _takes_up(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
-    """Whether a quote agrees to do what the message before it proposes, and a sentence is about."""
-    place = next((place for place, each in enumerate(shown) if each is span.passage), 0)
-    is_agreed = place and _TAKES_UP.search(span.text) and not is_negative(span.text)
-    return bool(is_agreed) and shares_word(text, shown[place - 1].text, subject)
-
-
 MIN_COGNATE_LETTERS, MIN_COGNATE_LIKENESS = 6, 0.8
 MAX_QUESTION_CHARS = 500
-_TAKES_UP = re.compile(
-    r"\bi['’]?m (?:\w+ )?in\b|\b(?:count|sign) me (?:in|up)\b|\b(?:to|on|auf) (?:my|the|meine|die) list(?:e)?\b"
-    r"|\b(?:i['’]?ll|i will|i['’]?m (?:\w+ )?(?:gonna|going to)|let['’]?s|we['’]?ll)\b"
-    r".{0,30}\b(?:it|that|them|this|there)\b"
-    r"|\b(?:mach|probier|versuch|schau|les|nehm)e? ich\b|\b(?:das|den|die|es) (?:mach|probier|schau)e? ich\b",
-    re.IGNORECASE,
-)
 _LAST_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")
 # Not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres".
 _YES = re.compile(

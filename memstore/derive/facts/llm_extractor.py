@@ -49,7 +49,6 @@ from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated,
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
     CONSTRAINT,
-    PLANNED_TYPES,
     is_dietary_restriction,
     is_protection,
     names_time,
@@ -253,7 +252,6 @@ class Inquiry:
                 name=(value or "") if attribute in NAME_ATTRIBUTES else "",
                 replaced=" ".join(replaced),
                 guards=(guards := protects(fact.type, attribute)),
-                is_planned=fact.type in PLANNED_TYPES,
             )
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
