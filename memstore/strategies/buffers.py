@@ -14,10 +14,12 @@ from itertools import pairwise
 from typing import ClassVar
 
 from memstore.derive.chunking import sentences
+from memstore.derive.summaries.cues import score_sentence
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     MAX_SENTENCES,
-    choose_lines,
+    choose_sentences,
+    top_sentences,
 )
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
 from memstore.errors import InvalidInput
@@ -267,11 +269,12 @@ def sentence_lines(turns: Sequence[Turn]) -> list[str]:
 
 def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list[str]:
     """Return the lines that together say most within `limit` tokens, in order."""
+    lines = [lines[place] for place in top_sentences([line.partition(": ")[2] for line in lines])]
     if not lines or limit <= 0:
         return []
     costs = [view.counter.count(f"{line}\n") for line in lines]
-    said = [(speaker, text) for speaker, _, text in (line.partition(": ") for line in lines)]
-    return [lines[place] for place in choose_lines(said, costs, limit)]
+    chosen = choose_sentences(lines, costs, limit, [score_sentence(line.partition(": ")[2]) for line in lines])
+    return [lines[place] for place in chosen]
 
 
 # Work in goals: a request that is done becomes an episode of a few lines.

@@ -191,7 +191,7 @@ async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: 
 
 async def cut_off(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, batches: int) -> None:
     """Begin a migration, which ends after so many batches of three."""
-    monkeypatch.setattr(embedding_migration, "BATCH", 3)
+    monkeypatch.setattr(embedding_migration, "MAX_BATCH_ITEMS", 3)
     there = embedder(store, NEW)
     real, left = there.embed_documents, [batches]
 
@@ -258,7 +258,7 @@ async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, u
 async def test_texts_that_the_new_embedder_refuses_are_reported_and_hold_up_no_other(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding_migration, "BATCH", 2)
+    monkeypatch.setattr(embedding_migration, "MAX_BATCH_ITEMS", 2)
     await talked(old)
     for key in "abcd":
         await old.user("alice").documents().put(("notes",), key, {"text": f"The fence is {key}."})
@@ -434,7 +434,7 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     place = old.user("alice").conversation("c")
     summary = (await place.summaries())[0]
     there = embedder(old, NEW)
-    monkeypatch.setattr(embedding_migration, "BATCH", 1)
+    monkeypatch.setattr(embedding_migration, "MAX_BATCH_ITEMS", 1)
     real, left = there.embed_documents, [(await place.messages())[2]]
 
     def erased(texts: Sequence[str]) -> Vectors:

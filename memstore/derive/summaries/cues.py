@@ -1,7 +1,7 @@
-"""What makes a sentence worth a place in a summary: its own words, and what it answers. English and German.
+"""What makes a clause worth a place in a summary: its own words, and what it answers. English and German.
 
-Cues say how likely it is that an expert would tell a sentence: words that settle something, numbers, what it takes up
-of the turns before, and how it is answered.
+Sentences are cut into clauses where each says the same alone. Cues say how likely it is that an expert would tell a
+clause: words that settle something, numbers, what it takes up of the turns before, and how it is answered.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from math import exp
 
 from memstore.models import Role
 from memstore.store.tokenize import terms
+from memstore.text import word_set
 
 TOOL_SPEAKER = "Tool"
 # Who proposes and says back; what it advises may not be what happens.
@@ -23,7 +25,7 @@ ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 ECHO_TURNS = 6
 MIN_DECISION_LIKELIHOOD = 0.05
 NUMBER_WEIGHT = 0.85
-# How likely it is that an expert would tell a decision in a sentence, and a number: two logistic regressions on 48
+# How likely it is that an expert would tell a decision in a clause, and a number: two logistic regressions on 48
 # sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
 BIAS = (-1.6, -4.4)
 WEIGHTS: dict[str, tuple[float, float]] = {
@@ -52,6 +54,7 @@ WEIGHTS: dict[str, tuple[float, float]] = {
     "others": (-0.4, -0.3),
     "self": (-0.4, -0.4),
     "assistant": (-0.4, -0.5),
+    "later part": (-0.5, 0.2),
     "new": (-0.7, -0.2),
     "is": (-0.8, -0.4),
     "start": (-1.1, 0.3),
@@ -100,10 +103,10 @@ _PLEASANTRY = re.compile(
     r"|nice|awesome|amazing|congrat\w*|sounds|sure|yeah|yes|yep|no problem|that's|glad|so (?:glad|happy)|ok(?:ay)?"
     r"|absolutely|totally|definitely|keep|hallo|danke|tschüss|schön|super|klar|gern\w*|genau|alles (?:gute|klar))\b"
 )
-_FILLER = re.compile(
-    r"^\W*(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|wow|oh"
-    r"|ah|hm+|ha(?:ha)*|lol|well|so|and|but|sorry|please|lovely|thanks?|hey|hi|ja|nein|nee|genau|gut|einverstanden"
-    r"|passt|stimmt|klar|danke|puh|na|ach|also|hallo|super|schön|natürlich)\b\W*)*$"
+_FILLING = word_set(
+    "yes yeah yep no nope ok okay fine agree agreed deal done exactly perfect great good right true sure wow oh ah lol"
+    " well so and but sorry please lovely thank thanks hey hi ja nein nee genau gut einverstanden passt stimmt klar"
+    " danke puh na ach also hallo super schön natürlich"
 )
 # A choice, and what follows from one.
 _ACTS = (
@@ -141,7 +144,6 @@ _RECAP = re.compile(
     r"|settled|decided|for the (?:minutes|record)|then:|also:|also (?!\w+ (?:wollt|will))|dann (?:also|halte)|notiert"
     r"|verstanden|zusammengefasst|zusammenfassung|ich halte fest|festgehalten|protokoll|fazit|abgemacht)(?!\w)"
 )
-_OPTION = re.compile(r"\W*(?:\d{1,2}[.)]|[a-h]\))\s")
 _INTENDS = _any(
     r"(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)",
     r"will (?:be|do|put|take|make|come|write|ask|send|pay|call)",
@@ -158,14 +160,21 @@ _OF_OTHERS = _any(
     r"he|she|they|his|her|my (?:sister|brother|mother|mum|dad|father|wife|husband|son|daughter|neighbour|boss)",
     r"er|sie|mein\w* (?:bruder|schwester|mutter|mann|frau|sohn|tochter|nachbar\w*|chef)",
 )
-# All words of an agreement, and those of which it has one: "Yes! let's do that."
-_AGREEING = re.compile(
-    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|oh|ah|hm+|well"
-    r"|so|and|let['’]?s|do|go|with|that|this|it|i|we|me|too|like|love|works?|for|sounds?|makes?|sense|actually|both|could"
-    r"|can|the|same|here|worth|idea|clever|ja|genau|gute?|einverstanden|passt|stimmt|klar|na|ach|also|super|prima|machen?"
-    r"|wir|ich|das|es|['’]?s|mir|uns|auch|sehe?|bin|dabei|dafür|sehr|dann|recht|meinetwegen|schön|natürlich|idee|nehmen?"
-    r"|den|die|aye|sold|by|of course|jo|jawoll|jup|gerne?)\b\W*|(?:\+1|👍)\W*)+$"
+_OPENING = re.compile(  # what only begins a sentence
+    r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
+    r"|(?:(?:well|fine|great|good|right|so|lovely|perfect|sure|gut|super|prima|klar|schön)\b\s*[,.!…]+\s*))+",
+    re.IGNORECASE,
 )
+# All words of an agreement, and those of which it has one: "Yes! let's do that."
+_AGREEING = word_set(
+    "yes yeah yep ok okay fine agree agreed deal done exactly perfect great good right true sure oh ah well so and let"
+    " lets s do go with that this it i we me too like love work works for sound sounds make makes sense actually both"
+    " could can the same here worth idea clever ja genau gut gute einverstanden passt stimmt klar na ach also super"
+    " prima mache machen wir ich das es mir uns auch seh sehe bin dabei dafür sehr dann recht meinetwegen schön"
+    " natürlich idee nehme nehmen den die aye sold by of course jo jawoll jup gern gerne +1 👍"
+)
+_SPOKEN = re.compile(r"\+1|👍|[^\W_]+")
+_SOUND = re.compile(r"hm+|(?:ha)+")
 _AGREES = re.compile(
     r"\b(?:yes|yeah|yep|agreed?|deal|done|exactly|perfect|let['’]?s do|(?:works|good) for|me too|sounds good"
     r"|makes sense|(?:like|love) (?:that|it)|go with (?:that|it)|can do|could do|worth it|do that|same here|ja|genau"
@@ -186,9 +195,8 @@ _CUES = {
     "self": _SPEAKS_OF_SELF,
     "others": _OF_OTHERS,
 }
-# A choice counts, and not what was offered.
-_SETTLES_NOTHING = {"question", "option"}
 _SAYS_ALONE = {"filler", "echo", "short echo", "number"}
+_SETTLING = {"chooses", "stays", "concludes", "said first", "agrees"}
 
 
 def score_sentence(sentence: str) -> float:
@@ -201,32 +209,37 @@ def score_sentence(sentence: str) -> float:
     score = 0.15 * bool(_NUMBER.search(low)) + 0.2 * bool(_WHEN.search(low))
     score += 0.2 * bool(_MATTERS.search(low)) + 0.15 * bool(_FIRST_PERSON.search(low))
     score += 0.1 * min(2, len(NAME.findall(sentence)))
-    score -= 0.5 * is_question(low)
+    score -= 0.5 * bool(_QUESTION.search(low))
     score -= 0.4 * bool(_PLEASANTRY.match(low))
     score -= 0.3 * (sentence.isascii() and len(_WORD.findall(sentence)) < 5)
     return max(-1.0, min(1.0, score))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What was read of a sentence: its cues, and the place of the sentence that it answers or agrees to.
+@dataclass(eq=False)
+class Clause:
+    """A part of a sentence that may be quoted without the rest."""
 
-    Without that one it says nothing.
-    """
-
+    line: int  # the place of its sentence
+    speaker: str
+    text: str
     stems: Counter[str]
-    cues: frozenset[str]
-    about: int | None = None
+    needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or answers
+    cues: set[str]
+
+    @cached_property
+    def settles(self) -> bool:
+        """Whether something may be settled in it."""
+        return "recap" in self.cues if self.speaker == ASSISTANT_SPEAKER else not _SETTLING.isdisjoint(self.cues)
 
     @property
     def is_empty(self) -> bool:
         """Whether it says nothing: "Oh well!"."""
-        return self.about is None and (not self.stems or "filler" in self.cues)
+        return self.needs is None and (not self.stems or "filler" in self.cues)
 
-    @property
+    @cached_property
     def values(self) -> tuple[float, float]:
         """The worth of its decision and of its number, each from 0 to 1."""
-        if not self.cues or not _SETTLES_NOTHING.isdisjoint(self.cues):
+        if self.speaker == TOOL_SPEAKER or "question" in self.cues:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
         decision, number = (sum(part) for part in zip(BIAS, *weights, strict=True))
@@ -237,67 +250,73 @@ def _logistic(value: float) -> float:
     return 1 / (1 + exp(-value))
 
 
-def read_sentences(lines: Sequence[tuple[str, str]]) -> list[Reading]:
-    """Return what is read of sentences, which are given with their speakers in order."""
-    turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda place: lines[place][0])]
-    stems = [terms(text) for _, text in lines]
-    last_turn = {stem: turn for turn, places in enumerate(turns) for place in places for stem in stems[place]}
-    # Who speaks is no matter of the talk.
-    names = terms(" ".join(sorted({speaker for speaker, _ in lines})))
+def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
+    """Return the clauses of sentences, which are given with their speakers in order."""
+    turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda number: lines[number][0])]
+    parts = [_read_parts(*line) for line in lines]
+    last_turn: dict[str, int] = {}
+    for turn, numbers in enumerate(turns):
+        last_turn |= {stem: turn for number in numbers for _, _, stems in parts[number] for stem in stems}
+    names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
     counts = Counter(number for _, sentence in lines for number in _NUMBERS.findall(sentence))
-    # The last turn that had a stem, until now.
-    turn_before: dict[str, int] = {}
-    readings: list[Reading] = []
-    # A question with which the turn before ended, and what it proposed.
+    earlier_turn: dict[str, int] = {}  # the last turn that had a stem, until now
+    clauses: list[Clause] = []
+    start = 0
     asked: int | None = None
-    offered: int | None = None
-    for turn, places in enumerate(turns):
-        speaker, following = lines[places[0]][0], turns[turn + 1] if turn + 1 < len(turns) else []
+    offered: int | None = None  # a question with which the turn before ended, and what it proposed
+    for turn, numbers in enumerate(turns):
+        speaker = lines[numbers[0]][0]
+        _mark_answered(clauses[start:], lines[numbers[0]][1].lower())
         of_turn = {"start"} if turn < 2 else set()
         if speaker == ASSISTANT_SPEAKER:
-            of_turn.add("assistant")
-        answer = lines[following[0]][1].lower() if following else ""
-        of_turn |= {"before question"} if is_question(answer) else set()
-        answered = terms(answer).keys()
+            is_recap = any(_RECAP.match(lines[number][1].lower()) for number in numbers)
+            of_turn |= {"assistant", "recap"} if is_recap else {"assistant"}
         question: int | None = None
         proposal: int | None = None
-        is_first = True
-        for place in places:
-            text, about = lines[place][1], None
-            low = text.lower()
-            asks, is_filler = is_question(low), bool(_FILLER.match(low))
-            if speaker == TOOL_SPEAKER:
-                readings.append(Reading(stems[place], frozenset()))
-                continue
-            if speaker == ASSISTANT_SPEAKER and _RECAP.match(low):
-                of_turn.add("recap")
-            cues = {"question"} if asks else of_turn | _find_cues(text, low, counts, stems[place])
-            cues |= {"option"} if speaker == ASSISTANT_SPEAKER and _OPTION.match(low) else set()
-            if stems[place] and not asks:
-                said = [stem for stem in stems[place] if stem not in names]
-                echo = sum(turn - turn_before.get(stem, -ECHO_TURNS) < ECHO_TURNS for stem in said)
-                comes_back = any(last_turn[stem] > turn for stem in said)
-                cues |= _find_echo(echo / len(stems[place]), len(_WORD.findall(text)), comes_back)
-            if stems[place] and 2 * len(answered & stems[place].keys()) >= len(stems[place]):
-                cues.add("taken up")
-            cues |= {"said first"} if _SAID_FIRST.match(low) else set()
-            cues |= {"filler"} if is_filler else set()
-            if is_first and speaker != ASSISTANT_SPEAKER and not asks:
-                proposed = question if question is not None else asked if asked is not None else offered
-                if proposed is not None and _AGREES.search(low) and _AGREEING.match(low):
-                    about = proposed
-                    cues.add("agrees")
-                elif asked is not None and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
-                    about = asked
-            readings.append(Reading(stems[place], frozenset(cues), about))
-            if not is_filler and not asks:
-                is_first = False
-                if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
-                    proposal = place
-            question = place if asks else None
-        turn_before |= {stem: turn for place in places for stem in stems[place]}
+        start, is_first = len(clauses), True
+        for number in numbers:
+            sentence = lines[number][1].lower()
+            is_question, is_filler = _is_question(sentence), _has_only(sentence, _FILLING)
+            for place, (text, alone, stems) in enumerate(parts[number]):
+                low = text.lower().rstrip(" ,;")
+                cues = {"question"} if is_question else of_turn | _find_cues(text, low, counts, stems)
+                if stems and not is_question:
+                    echo = sum(
+                        turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS and stem not in names for stem in stems
+                    )
+                    comes_back = any(last_turn[stem] > turn for stem in stems if stem not in names)
+                    cues |= _find_echo(echo / len(stems), len(_WORD.findall(text)), comes_back)
+                cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
+                cues |= {"later part"} if place else set()
+                cues |= {"filler"} if is_filler else set()
+                needs = None if alone else len(clauses) - 1
+                if is_first and speaker != ASSISTANT_SPEAKER and not is_question:
+                    about = question if question is not None else asked if asked is not None else offered
+                    if about is not None and _AGREES.search(sentence) and _has_only(sentence, _AGREEING):
+                        needs = about
+                        cues.add("agrees")
+                    elif asked is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
+                        needs = asked
+                clauses.append(Clause(number, speaker, text, stems, needs, cues))
+                if not is_filler and not is_question:
+                    is_first = False
+                    if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
+                        proposal = len(clauses) - 1
+            question = len(clauses) - 1 if is_question else None
+        earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
         asked, offered = question, proposal
-    return readings
+    return clauses
+
+
+def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[str]]]:
+    """Return the clauses of a sentence, whether each can stand alone, and their stems."""
+    if speaker == TOOL_SPEAKER:
+        return [(sentence, True, terms(sentence))]
+    (first, alone), *rest = split_clauses(sentence)
+    opening = _OPENING.match(first)
+    if opening and len(first[opening.end() :].split()) > 1:
+        first = first[opening.end() :]
+    return [(text, alone, terms(text)) for text, alone in [(first, alone), *rest]]
 
 
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
@@ -326,6 +345,61 @@ def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
     return cues
 
 
-def is_question(text: str) -> bool:
-    """Whether a sentence asks."""
+def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
+    """Mark the clauses of a turn that the next one takes up, agrees to or leaves behind."""
+    stems = terms(answer)
+    for clause in clauses:
+        clause.cues.update({"before question"} if _is_question(answer) else ())
+        if clause.stems and 2 * len(stems.keys() & clause.stems.keys()) >= len(clause.stems):
+            clause.cues.add("taken up")
+
+
+def _has_only(text: str, words: Collection[str]) -> bool:
+    """Whether a text has no word but these, and sounds."""
+    return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
+
+
+def _is_question(text: str) -> bool:
     return bool(_QUESTION.search(text))
+
+
+_JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
+_CUT = re.compile(
+    rf"(?<=[,;])\s(?=(?P<joined>{_JOINED}\b)?)|\s(?=[–—-]+ )"
+    r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"(?:because|cos|weil|denn)\b")
+_OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
+_WHOLE = _any(r"if|unless|whether|when|said|says|say|thinks?|thought|told|wenn|falls|ob|dass|meint|sagt|sagte|glaubt")
+_NOT = _any(r"no|not|never|none|cannot|\w+n['’]t|dont|but|nicht|kein\w*|nie|aber|sondern")
+
+
+def split_clauses(sentence: str) -> list[tuple[str, bool]]:
+    """Return the clauses of a sentence, and whether each can stand without the one before.
+
+    Joined by spaces they are the sentence. A "not" or "but" stays with what it is of, and what somebody says, asks or
+    does on a condition with that.
+    """
+    if _is_question(sentence) or '"' in sentence or "“" in sentence:
+        return [(sentence, True)]
+    is_whole = bool(_WHOLE.search(sentence.lower()))
+    cuts = list(_CUT.finditer(sentence))
+    ends = [*(cut.start() for cut in cuts), len(sentence)][1:]
+    clauses: list[tuple[str, bool]] = []
+    start, alone = 0, True
+    for cut, end in zip(cuts, ends, strict=True):
+        left, piece, rest = sentence[start : cut.start()], sentence[cut.end() : end].lower(), sentence[cut.end() :]
+        if len(left.split()) < 3 or len(rest.split()) < 2 or left.count("(") > left.count(")"):
+            continue
+        if _REASON.match(piece):
+            if _NOT.search(left.lower()):
+                continue
+        else:
+            if is_whole and _WHOLE.search(piece):
+                continue
+            if _NOT.search(piece) and not (_OWN.match(piece) and _CHOOSES.search(left.lower())):
+                continue
+        clauses.append((left, alone))
+        start, alone = cut.end(), bool(cut["joined"]) and not is_whole and len(rest.split()) > 2
+    return [*clauses, (sentence[start:], alone)]

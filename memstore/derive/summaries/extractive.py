@@ -1,29 +1,29 @@
-"""Extractive summaries: the sentences that together say most of a segment, chosen and not written. Pure arithmetic.
+"""Extractive summaries: the clauses that together say most of a segment, chosen and not written. Pure arithmetic.
 
 A segment is of messages, or of four summaries for the next level. A line is a sentence with its day and speaker, or
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
 The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
-more. So what repeats is worth nothing. Decisions, days, amounts and plans (`cues`) weigh more than their words, the
-more so the nearer the room is to a quarter. An answer has in brackets what it is about; what says nothing is left out.
+more. So what repeats is worth nothing. Decisions, days, amounts and plans weigh more than their words
+(`cues`), the more so the nearer the room is to a quarter.
 `benchmarks/summaries.py` measures what that gives.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect, insort
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
-from itertools import takewhile
+from itertools import groupby, takewhile
 from math import inf, log1p
 from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SUMMARIZED_ROLES, sentences, split_text
-from memstore.derive.summaries.cues import NAME, TOOL_SPEAKER, Reading, read_sentences, score_sentence
+from memstore.derive.summaries.cues import NAME, TOOL_SPEAKER, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -139,7 +139,7 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
         day = format_day(message.occurred_at)
         if message.role in SUMMARIZED_ROLES and message.text:
             speaker = " ".join((message.name or message.role.capitalize()).split()) or "?"
-            lines += [Line(day, speaker, text) for text in split_sentences(message.text)]
+            lines += [Line(day, speaker, text) for text in _sentences(message.text)]
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
             limit = RESULT_TOKENS_PER_MESSAGE // len(message.tool_calls)
@@ -162,8 +162,7 @@ def _estimate_tokens(text: str) -> int:
     return 1 + len(text) // 3
 
 
-def split_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text, each on one line, long ones in parts."""
+def _sentences(text: str) -> Iterator[str]:
     for start, stop in sentences(text):
         for begin, end in split_text(
             text[start:stop], MAX_SENTENCE_TOKENS, lambda piece: len(piece.split()) + len(piece) // 8
@@ -177,7 +176,7 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"
         if not summary.recipe.startswith(LINES_RECIPE_PREFIX):
-            lines += [Line(day, "Summary", text) for text in split_sentences(summary.text)]
+            lines += [Line(day, "Summary", text) for text in _sentences(summary.text)]
             continue
         for line in summary.text.splitlines():
             prefix, colon, text = line.partition(": ")
@@ -204,7 +203,7 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-LINE_OVERHEAD_TOKENS = 2
+LINE_OVERHEAD_TOKENS = 1
 DAY_LINE_TOKENS = 6
 SPEAKER_OVERHEAD_TOKENS = 2
 # Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
@@ -213,10 +212,11 @@ NAMES = 1.0
 MAX_SENTENCES = 400
 MAX_CHOICE_PASSES = 3
 # Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
-MIN_INTEREST = CALL_INTEREST = 0.02
-# What a sentence that is sure to be told weighs beside its words, in sentences of mean weight.
+CALL_SCORE = -0.5
+# What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
 CUES_WEIGHT = 12
-MAX_ANSWERED_WORDS = 25
+# Chosen where there is nothing else.
+MIN_GREETING_WEIGHT = 0.02
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
 
@@ -226,7 +226,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/11"
+    recipe = "extractive/10"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -253,12 +253,13 @@ class ExtractiveSummarizer:
 
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
-    """Return the lines that say most, in order, as a text of at most `limit` tokens."""
-    lines, interests, values = _that_stand_alone(lines)
+    """Return the clauses that say most, in order, as a text of at most `limit` tokens."""
+    lines = [lines[place] for place in top_sentences([line.text for line in lines])]
+    clauses = read_clauses([(line.speaker, line.text) for line in lines])
+    whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
     costs = [counter.count(line.text) for line in lines]
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
     speaker_costs = {speaker: SPEAKER_OVERHEAD_TOKENS + counter.count(speaker) for speaker in by_speaker}
-    heads = [(line.speaker, speaker_costs[line.speaker]) for line in lines]
     # Steep: with two thirds of it, words decide.
     room_share = min(1.0, COMPRESSION_RATIO * limit / max(1, sum(costs))) ** 8
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
@@ -267,20 +268,21 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    stems = [terms(line.text) | by_speaker[line.speaker] for line in lines]
+    stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
-    of_speakers = {term for stems in by_speaker.values() for term in stems}
-    unit = CUES_WEIGHT * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
-    gains = [
-        _gains(weights, MIN_INTEREST if line.speaker == TOOL_SPEAKER else interest, values, unit, of_speakers)
-        for line, weights, interest, values in zip(lines, words, interests, values, strict=True)
+    scores = [CALL_SCORE if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
+    of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
+    own_words = [_normalize(weights, lambda word: word not in of_speakers) for weights in words]
+    numbers = [
+        _normalize(weights, lambda word: word[-1].isdigit()) or own_words[place] for place, weights in enumerate(words)
     ]
+    heads = [speaker_costs[line.speaker] for line in lines]
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - DAY_LINE_TOKENS
     # Choose again with what the count shows of the costs.
     while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
-        places = _choose(gains, costs, room, heads)
-        text = format_lines([lines[place] for place in places])
+        places = _choose(words, costs, scores, room, clauses, heads, own_words, numbers, CUES_WEIGHT * room_share)
+        text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens, passes = counter.count(text), passes + 1
         if not places or fullest >= tokens:
             break
@@ -292,64 +294,22 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     return best
 
 
-def _that_stand_alone(lines: Sequence[Line]) -> tuple[list[Line], list[float], list[tuple[float, float]]]:
-    """Return the lines that say something, with what their words, their decisions and their numbers count.
-
-    An answer has in brackets what it is about. Of many lines the best `MAX_SENTENCES`.
-    """
-    readings = read_sentences([(line.speaker, line.text) for line in lines])
-    interests = [_interest(line.text) for line in lines]
-    places = [place for place, reading in enumerate(readings) if not reading.is_empty]
-    places = [places[best] for best in _best([interests[place] for place in places])]
-    stand = [_with_what_it_answers(lines, place, readings[place]) for place in places]
-    return stand, [interests[place] for place in places], [readings[place].values for place in places]
+def _join(lines: Sequence[Line], clauses: Sequence[Clause]) -> list[Line]:
+    """Return the lines that clauses are of, with these clauses only."""
+    joined: list[Line] = []
+    for number, parts in groupby(clauses, key=lambda clause: clause.line):
+        text = " ".join(part.text for part in parts)
+        line = lines[number]
+        joined.append(replace(line, text=text if line.text.endswith(text) else text.rstrip(" ,;–—")))
+    return joined
 
 
-def _with_what_it_answers(lines: Sequence[Line], place: int, reading: Reading) -> Line:
-    line = lines[place]
-    if reading.about is None or len((about := lines[reading.about]).text.split()) > MAX_ANSWERED_WORDS:
-        return line
-    said = about.text if about.speaker == line.speaker else f"[{about.text}]"
-    return replace(line, text=f"{said} {line.text}")
-
-
-def _interest(sentence: str) -> float:
-    """Return what the words of a sentence count."""
-    return max(MIN_INTEREST, 0.5 + score_sentence(sentence))
-
-
-def _gains(
-    words: Weights, interest: float, values: tuple[float, float], unit: float, of_speakers: Collection[str]
-) -> Weights:
-    """Return the weights of a line's words, with what a decision adds to its own ones, and a number to its numbers."""
-    own = _normalize(words, lambda word: word not in of_speakers)
-    numbers = _normalize(words, lambda word: word[-1].isdigit()) or own
-    decision, number = values
-    return {
-        word: weight * interest + unit * (decision * own.get(word, 0.0) + number * numbers.get(word, 0.0))
-        for word, weight in words.items()
-    }
-
-
-def _best(scores: Sequence[float]) -> list[int]:
-    """Return the indices, ascending, of the `MAX_SENTENCES` highest scores."""
-    return sorted(sorted(range(len(scores)), key=lambda place: (-scores[place], place))[:MAX_SENTENCES])
-
-
-def choose_lines(lines: Sequence[tuple[str, str]], costs: Sequence[int], limit: int) -> list[int]:
-    """Return the indices, ascending, of the speakers' lines that together say most within `limit` tokens.
-
-    A line that adds nothing is left out even if it fits.
-    """
-    interests = [_interest(text) for _, text in lines]
-    best = _best(interests)
-    texts = [lines[place][1] for place in best]
-    words = _weigh_words([terms(text) for text in texts], [_find_mentions(text) for text in texts], NAMES)
-    gains = [
-        {word: weight * interests[place] for word, weight in weights.items()}
-        for place, weights in zip(best, words, strict=True)
-    ]
-    return [best[place] for place in _choose(gains, [costs[place] for place in best], limit)]
+def top_sentences(sentences: Sequence[str]) -> list[int]:
+    """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
+    if len(sentences) <= MAX_SENTENCES:
+        return list(range(len(sentences)))
+    scores = [score_sentence(sentence) for sentence in sentences]
+    return sorted(sorted(range(len(sentences)), key=lambda place: (-scores[place], place))[:MAX_SENTENCES])
 
 
 def _find_mentions(sentence: str) -> set[str]:
@@ -358,35 +318,84 @@ def _find_mentions(sentence: str) -> set[str]:
     return names | set(_NUMBERS.findall(sentence))
 
 
+def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int, scores: Sequence[float]) -> list[int]:
+    """Return the indices, ascending, of the sentences that together say most within `limit` tokens.
+
+    Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
+    """
+    words = _weigh_words(
+        [terms(sentence) for sentence in sentences], [_find_mentions(sentence) for sentence in sentences], NAMES
+    )
+    return _choose(words, costs, scores, limit)
+
+
 Weights = dict[str, float]
 
 
 def _choose(
-    gains: Sequence[Weights], costs: Sequence[int], limit: int, heads: Sequence[tuple[str, int]] = ()
+    words: Sequence[Weights],
+    costs: Sequence[int],
+    scores: Sequence[float],
+    limit: int,
+    clauses: Sequence[Clause] = (),
+    heads: Sequence[int] = (),
+    own_words: Sequence[Weights] = (),
+    numbers: Sequence[Weights] = (),
+    share: float = 0.0,
 ) -> list[int]:
-    """Choose the best line again and again, by what it says for a token that no chosen one has said.
+    """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    `heads` are who says each line, and the tokens of naming them, which a line after another of theirs does not take.
+    The extra worth of `clauses` counts by `share`, as far as their `own_words` and their `numbers` are new.
+    A clause comes with the one that it needs. `heads` are the tokens of a line that names who says it.
     """
+    unit = share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
     said: set[str] = set()
+    settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: list[int] = []
 
+    def group(place: int) -> list[int]:
+        places = [place]
+        while clauses and (need := clauses[places[-1]].needs) is not None and need not in chosen:
+            places.append(need)
+        return places
+
+    def gain(parts: Sequence[int]) -> float:
+        total = 0.0
+        for part in parts:
+            total += _news(words[part], said) * max(MIN_GREETING_WEIGHT, 0.5 + scores[part])
+            if share:
+                clause = clauses[part]
+                about = part if own_words[part] or clause.needs is None else clause.needs  # "yes" is about the question
+                decision, number = clause.values
+                news = _news(own_words[about], settled if clause.settles else said)
+                total += unit * decision * news
+                # Most have no numbers, and `own_words` in their place.
+                is_same = numbers[about] is own_words[about] and not clause.settles
+                total += unit * number * (news if is_same else _news(numbers[about], said))
+        return total
+
     def head(place: int, before: int | None) -> int:
-        return heads[place][1] if before is None or heads[place][0] != heads[before][0] else LINE_OVERHEAD_TOKENS
+        """Return the tokens of the layout in front of a clause that follows another one."""
+        if before is None or clauses[place].speaker != clauses[before].speaker:
+            return heads[place]
+        return LINE_OVERHEAD_TOKENS * (clauses[place].line != clauses[before].line)
 
-    def cost(place: int) -> int:
-        if not heads:
-            return costs[place]
-        at = bisect(chosen, place)
-        before, after = chosen[at - 1] if at else None, chosen[at] if at < len(chosen) else None
-        added = head(after, place) - head(after, before) if after is not None else 0
-        return costs[place] + head(place, before) + added
+    def cost(parts: Sequence[int]) -> int:
+        total, places = sum([costs[part] for part in parts]), chosen
+        for part in parts if heads else ():
+            at = bisect(places, part)
+            before, after = places[at - 1] if at else None, places[at] if at < len(places) else None
+            total += head(part, before)
+            total += head(after, part) - head(after, before) if after is not None else 0
+            if len(parts) > 1:
+                places = sorted([*places, part])
+        return total
 
-    def worth(gain: float, tokens: int) -> float:
+    def worth(gained: float, tokens: int) -> float:
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
-        return round(gain / max(1, tokens), 9)
+        return round(gained / max(1, tokens), 9)
 
-    heap = [(-inf, place) for place in range(len(gains))]
+    heap = [(-inf, place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
     while heap:
         # Less its worth, its place, its tokens.
         best: tuple[float, int, int] | None = None
@@ -394,23 +403,37 @@ def _choose(
         # The worth in the heap is never too small.
         while heap and (best is None or heap[0][0] < best[0]):
             _, place = heappop(heap)
-            gain = sum([weight for word, weight in gains[place].items() if word not in said])
-            if costs[place] > limit or not gain:
+            if place in chosen:
                 continue
-            tried.append((-worth(gain, costs[place]), place))
-            tokens = cost(place)
-            if tokens <= limit and (best is None or (-worth(gain, tokens), place) < best[:2]):
-                best = -worth(gain, tokens), place, tokens
+            parts = group(place)
+            least = sum([costs[part] for part in parts])
+            if least > limit or not (gained := gain(parts)):
+                continue
+            tried.append((-worth(gained, least), place))
+            if best is not None and tried[-1] >= best[:2]:  # whatever stands around it
+                continue
+            tokens = cost(parts)
+            if tokens <= limit and (best is None or (-worth(gained, tokens), place) < best[:2]):
+                best = -worth(gained, tokens), place, tokens
+        for candidate in tried:
+            heappush(heap, candidate)
         if best is None:
             break
         _, place, tokens = best
-        for entry in tried:
-            if entry[1] != place:
-                heappush(heap, entry)
+        parts = group(place)
         limit -= tokens
-        insort(chosen, place)
-        said.update(gains[place])
+        chosen = sorted([*chosen, *parts])
+        said.update(*(words[part] for part in parts))
+        if clauses and clauses[place].settles:
+            settled.update(*(words[part] for part in parts))
+        for other, clause in enumerate(clauses):  # alone it is worth more than with what it needs
+            if clause.needs in parts and other not in chosen:
+                heappush(heap, (-inf, other))
     return chosen
+
+
+def _news(words: Weights, old_words: Collection[str]) -> float:
+    return sum([weight for word, weight in words.items() if word not in old_words])
 
 
 def _normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
