@@ -20,12 +20,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "memstore"
 LIMITS = {
-    "module constants": 1383,
-    "regular expressions": 298,
-    "comments behind a line": 1012,
+    "module constants": 1393,
+    "regular expressions": 300,
+    "comments behind a line": 186,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 1,
-    "lines": 42_500,
+    "lines": 43_100,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}

@@ -161,12 +161,12 @@ class Inquiry:
             if model.max_prompt_tokens(chat) + MAX_ANSWER_TOKENS <= (model.context_tokens + MAX_ANSWER_TOKENS) // 2:
                 break
             cut = replace(cut, known=cut.known[: len(cut.known) // 2], before=cut.before[len(cut.before) // 2 + 1 :])
-        return replace(cut, known=sorted(cut.known, key=lambda hit: (hit.fact.occurred_at, hit.fact.id)))
+        return replace(cut, known=sorted(cut.known, key=lambda prior: (prior.fact.occurred_at, prior.fact.id)))
 
     def _background(self) -> list[str]:
         lines = [json_line({"user": self.user})] if self.user else []
-        for number, hit in enumerate(self.known, 1):
-            fact = hit.fact
+        for number, prior in enumerate(self.known, 1):
+            fact = prior.fact
             days = [fact.valid_from or fact.occurred_at, *([fact.valid_to] if fact.valid_to else [])]
             told = [fact.attribute or "other", fact.text[:MAX_SHOWN_CHARS], *(day.date().isoformat() for day in days)]
             lines.append(json_line([f"k{number}", *told]))
@@ -212,21 +212,25 @@ class Inquiry:
         session.reject(part, str(error), getattr(error, "payload", ""))
 
     def _read(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
-        hits = {f"k{number}": hit for number, hit in enumerate(self.known, 1)}
+        known = {f"k{number}": prior for number, prior in enumerate(self.known, 1)}
         findings.refusals += answer.refusals
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         before = _named(make_passages(self.before, self.trusted), own_name := self.own_name or findings.user)
         shown = _named(shown, own_name)
         talk = [*before, *shown]
-        background = "\n".join([user, *(hit.fact.text for hit in self.known), *(each.text for each in before)])
+        background = "\n".join([user, *(prior.fact.text for prior in self.known), *(each.text for each in before)])
         speaker_of = {THE_USER.casefold(): user or THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:MAX_KNOWN_FACTS]:
-            hit = None if repeat.k in ended else hits.get(repeat.k)
+            prior = None if repeat.k in ended else known.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
-            if hit and span and is_repeated(hit.fact.text, name_user(hit.fact.subject, user), span, talk, self.trusted):
-                findings.repeats.append((hit, span))
+            if (
+                prior
+                and span
+                and is_repeated(prior.fact.text, name_user(prior.fact.subject, user), span, talk, self.trusted)
+            ):
+                findings.repeats.append((prior, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
         more = (*answer.facts[MAX_ANSWER_FACTS:], *answer.repeats[MAX_KNOWN_FACTS:])
@@ -241,11 +245,13 @@ class Inquiry:
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
             subject = name_user(tidy(fact.subject), user)
-            named = [hits.get(k) for k in dict.fromkeys(fact.ends)]
+            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
             if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
                 fact = fact.model_copy(update={"type": CONSTRAINT})
-            replaced = [hit.fact.text for hit in named if hit and not protects(hit.fact.type, hit.fact.attribute)]
+            replaced = [
+                prior.fact.text for prior in named if prior and not protects(prior.fact.type, prior.fact.attribute)
+            ]
             doubt = find_doubt(
                 *(fact.text, subject, spans, talk, background, self.trusted),
                 has_slot=bool(fact.attribute or fact.ends),
@@ -292,12 +298,12 @@ class Inquiry:
         spans = [span for span in new.spans if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in spans}
         other_speakers = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
-        for hit in sorted(filter(None, named), key=lambda hit: hit.fact.attribute != slot):
-            fact = hit.fact.model_copy(update={"subject": name_user(hit.fact.subject, user)})
+        for prior in sorted(filter(None, named), key=lambda prior: prior.fact.attribute != slot):
+            fact = prior.fact.model_copy(update={"subject": name_user(prior.fact.subject, user)})
             is_common = (
                 fact.subject == draft.subject and is_thing(fact.subject) and not protects(fact.type, fact.attribute)
             )
-            is_later = hit.last_said < new.spans[0].passage.said
+            is_later = prior.last_said < new.spans[0].passage.said
             if not is_later or (owner_of(fact.subject) in other_speakers and not is_common):
                 continue
             of_relative = is_relative(draft.subject, fact.subject) and draft.text.startswith(draft.subject)
@@ -308,7 +314,7 @@ class Inquiry:
             is_meant = may_mean(fact.subject, draft.subject, draft.text) or is_taken_over(fact, draft.text, spans)
             if is_meant and may_end(fact, draft.subject, slot, draft.text, spans, basis, more):
                 more = f"{more} {fact.text}"
-                yield hit.fact.id
+                yield prior.fact.id
 
 
 def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
@@ -369,11 +375,11 @@ class LLMExtractor:
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return ExtractedBatch(batch.to_seq, [], recipe=recipe)
-        hits = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
+        known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
         own_name = user if is_own_name(user, segment[0].user_id, batch.known) else ""
-        inquiry = Inquiry(segment, before, hits, user, own_name, self.trust.roles, batch.guidelines)
+        inquiry = Inquiry(segment, before, known, user, own_name, self.trust.roles, batch.guidelines)
         findings = inquiry.run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
@@ -392,8 +398,8 @@ class LLMExtractor:
 
         If a trusted message says it, it is active, and pastes are no sources of it.
         """
-        for hit, span in findings.repeats:
-            yield self._repeat_known(hit.fact, span, messages[span.passage.item_id], hit.vector)
+        for prior, span in findings.repeats:
+            yield self._repeat_known(prior.fact, span, messages[span.passage.item_id], prior.vector)
         vectors = self.dependencies.embed([finding.draft.text for finding in findings.facts])
         for finding, vector in zip(findings.facts, vectors, strict=True):
             made = [

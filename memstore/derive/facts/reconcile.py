@@ -73,13 +73,13 @@ class Resolution:
 
 
 def reconcile(
-    new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
+    new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
 ) -> Resolution:
     """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
     """
-    decision = _decide(new, hits, said_at, find_twin=find_twin)
+    decision = _decide(new, known, said_at, find_twin=find_twin)
     return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
 
 
@@ -87,33 +87,35 @@ def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
     """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
     if not _is_by_model(new.fact):
         return False
-    hits = [hit for hit in ended if not _fills_alike(new, hit)]
-    is_set = any(hit.fact.recipe == HAND or hit.by_hand is not None or hit.fact.importance == ALWAYS for hit in hits)
-    return is_set or any(is_protection(hit.fact) and not denies(hit.fact, new.fact, new.said) for hit in hits)
+    known = [prior for prior in ended if not _fills_alike(new, prior)]
+    is_set = any(
+        prior.fact.recipe == HAND or prior.by_hand is not None or prior.fact.importance == ALWAYS for prior in known
+    )
+    return is_set or any(is_protection(prior.fact) and not denies(prior.fact, new.fact, new.said) for prior in known)
 
 
-def _decide(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
+def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
-    hits = [hit for hit in hits if hit.fact.state != "erased"]
+    known = [prior for prior in known if prior.fact.state != "erased"]
     if new.ends or new.successor:
-        return _end_named(new, hits, said_at, find_twin=find_twin)
-    subjects = same_subjects(fact, [hit.fact for hit in hits])
-    mates = [hit for hit in hits if is_same_entity(hit.fact, fact, subjects)]
+        return _end_named(new, known, said_at, find_twin=find_twin)
+    subjects = same_subjects(fact, [prior.fact for prior in known])
+    mates = [prior for prior in known if is_same_entity(prior.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
         return Resolution(begins_at, twin=twin)
-    alike = [hit for hit in mates if _fills_alike(new, hit)]
+    alike = [prior for prior in mates if _fills_alike(new, prior)]
     # The model's fact says no less: the reader's sentence waits behind it.
     if alike and not _is_by_model(fact):
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # A statement about one's own daughter, by her name alone, counts as said by the subject.
         kin = bool(new.speaker) and any(subject.startswith(f"{new.speaker}'s ") for subject in subjects)
-        rivals = [hit for hit in mates if _is_rival(new.slot, said_at, hit)]
+        rivals = [prior for prior in mates if _is_rival(new.slot, said_at, prior)]
         is_own = new.said_by_subject or kin
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
         if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
@@ -122,25 +124,27 @@ def _decide(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime | N
         if decision is not None:
             return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
-        hit
-        for hit in mates
-        if hit.fact.state == "active" and (new.slot is None or hit.fact.attribute is None) and _contradicts(fact, hit)
+        prior
+        for prior in mates
+        if prior.fact.state == "active"
+        and (new.slot is None or prior.fact.attribute is None)
+        and _contradicts(fact, prior)
     ]
-    is_against = not new.said_by_subject and any(is_protection(hit.fact) for hit in contradicted)
+    is_against = not new.said_by_subject and any(is_protection(prior.fact) for prior in contradicted)
     return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted), waits=is_against)
 
 
-def _end_named(new: ExtractedFact, hits: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
     """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
     ends = [
-        hit
-        for hit in hits
-        if hit.fact.id in new.ends
-        and hit.last_said < said_at
-        and (hit.fact.state == "active" or _holds_at(hit.fact, said_at))
+        prior
+        for prior in known
+        if prior.fact.id in new.ends
+        and prior.last_said < said_at
+        and (prior.fact.state == "active" or _holds_at(prior.fact, said_at))
     ]
-    other_hits = [hit for hit in hits if hit not in ends]
-    decision = _decide(replace(new, ends=(), successor=None), other_hits, said_at, find_twin=find_twin)
+    other_facts = [prior for prior in known if prior not in ends]
+    decision = _decide(replace(new, ends=(), successor=None), other_facts, said_at, find_twin=find_twin)
     if decision.twin is not None:
         return decision
     successors = [each for each in (decision.successor, new.successor) if each is not None]
@@ -164,16 +168,18 @@ def _holds_at(fact: FactColumns, moment: datetime) -> bool:
 
 def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | None:
     words = _plain(new.fact.text)
-    identical = [hit for hit in mates if _plain(hit.fact.text) == words]
+    identical = [prior for prior in mates if _plain(prior.fact.text) == words]
     if identical:
-        return min(identical, key=lambda hit: (hit.fact.state != "active", hit.fact.id))
-    near = [hit for hit in mates if _is_near(new, hit)]
-    return min(near, key=lambda hit: (hit.fact.state != "active", -(hit.cosine or 0.0), hit.fact.id), default=None)
+        return min(identical, key=lambda prior: (prior.fact.state != "active", prior.fact.id))
+    near = [prior for prior in mates if _is_near(new, prior)]
+    return min(
+        near, key=lambda prior: (prior.fact.state != "active", -(prior.cosine or 0.0), prior.fact.id), default=None
+    )
 
 
-def _is_near(new: ExtractedFact, hit: KnownFact) -> bool:
-    fact, slot = hit.fact, new.slot
-    if fact.type != new.fact.type or hit.cosine is None or hit.cosine < MIN_SAME_COSINE:
+def _is_near(new: ExtractedFact, prior: KnownFact) -> bool:
+    fact, slot = prior.fact, new.slot
+    if fact.type != new.fact.type or prior.cosine is None or prior.cosine < MIN_SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
@@ -191,10 +197,10 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     return same and next(numbers) == next(numbers)
 
 
-def _fills_alike(new: ExtractedFact, hit: KnownFact) -> bool:
+def _fills_alike(new: ExtractedFact, prior: KnownFact) -> bool:
     """Whether one of the two is by a model, and the other by the reader, and both fill a slot with the same value."""
-    fact, slot = hit.fact, new.slot
-    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or hit.by_hand is not None:
+    fact, slot = prior.fact, new.slot
+    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or prior.by_hand is not None:
         return False
     by_both = _is_by_model(fact) != _is_by_model(new.fact) and HAND not in (fact.recipe, new.fact.recipe)
     return by_both and slot.value.casefold() == (fact.value or "").casefold()
@@ -204,14 +210,14 @@ def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE_PREFIX)
 
 
-def says_no_more(new: ExtractedFact, hit: KnownFact) -> bool:
+def says_no_more(new: ExtractedFact, prior: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
-    fact, slot = hit.fact, new.slot
+    fact, slot = prior.fact, new.slot
     if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
-        return fact.recipe != HAND and reconcile(new, [hit]).twin is not None
+        return fact.recipe != HAND and reconcile(new, [prior]).twin is not None
     return slot.value.casefold() == fact.value.casefold()
 
 
@@ -227,38 +233,42 @@ def _decide_slot(
     said_by_subject: bool,
 ) -> Resolution | None:
     """Decide by other values of the slot."""
-    active = [hit for hit in rivals if hit.fact.state == "active"]
-    of_theirs = bool(new.speaker) and all(f"{hit.fact.subject}'s ".startswith(f"{new.speaker}'s ") for hit in active)
+    active = [prior for prior in rivals if prior.fact.state == "active"]
+    of_theirs = bool(new.speaker) and all(
+        f"{prior.fact.subject}'s ".startswith(f"{new.speaker}'s ") for prior in active
+    )
     if active and not (said_by_subject or of_theirs):
-        is_against = any(is_protection(hit.fact) for hit in active)
+        is_against = any(is_protection(prior.fact) for prior in active)
         return Resolution(begins_at, contradicted=tuple(active), waits=is_against)
-    later = [hit for hit in rivals if hit.last_said > said_at]
-    if not any(hit.fact.state == "active" for hit in later):
-        if equal := [hit for hit in active if hit.last_said == said_at]:
+    later = [prior for prior in rivals if prior.last_said > said_at]
+    if not any(prior.fact.state == "active" for prior in later):
+        if equal := [prior for prior in active if prior.last_said == said_at]:
             return Resolution(begins_at, contradicted=tuple(equal))
         # A value that comes in after its time is outdated even where the later one has ended meanwhile.
         if not later or not said_by_subject:
             return Resolution(begins_at, ended=tuple(active)) if active else None
-    successor = min(Successor(_holds_since(hit, said_at), hit.fact.id) for hit in later)
-    earlier = [hit for hit in rivals if hit.last_said < said_at]
+    successor = min(Successor(_holds_since(prior, said_at), prior.fact.id) for prior in later)
+    earlier = [prior for prior in rivals if prior.last_said < said_at]
     ended = [
-        hit for hit in earlier if hit.fact.state == "active" or (hit.fact.valid_to and hit.fact.valid_to > begins_at)
+        prior
+        for prior in earlier
+        if prior.fact.state == "active" or (prior.fact.valid_to and prior.fact.valid_to > begins_at)
     ]
     return Resolution(begins_at, ended=tuple(ended), successor=successor)
 
 
-def _holds_since(hit: KnownFact, moment: datetime) -> datetime:
+def _holds_since(prior: KnownFact, moment: datetime) -> datetime:
     """Return since when a fact holds that was last said after this moment."""
-    begin = hit.fact.valid_from or hit.fact.occurred_at
-    return begin if begin > moment else hit.last_said
+    begin = prior.fact.valid_from or prior.fact.occurred_at
+    return begin if begin > moment else prior.last_said
 
 
-def _is_rival(slot: Slot, said_at: datetime, hit: KnownFact) -> bool:
+def _is_rival(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
     """Whether the two cannot both hold now, or could not when the known one did."""
-    fact = hit.fact
+    fact = prior.fact
     if fact.attribute != slot.attribute or fact.value is None or fact.state not in ("active", "superseded"):
         return False
-    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, hit.last_said)
+    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, prior.last_said)
 
 
 def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
@@ -285,18 +295,18 @@ def is_same_value(value: str, other: str) -> bool:
 # -- without a slot
 
 
-def _contradicts(fact: FactColumns, hit: KnownFact) -> bool:
+def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
     """Whether two lasting statements differ in a negation or in a number, and in nothing else.
 
     Two events, or two plans, that do so are mostly two events, and both happened.
     """
-    if hit.fact.type != fact.type or kind_of(fact.type) == "episodic":
+    if prior.fact.type != fact.type or kind_of(fact.type) == "episodic":
         return False
-    if hit.cosine is not None and hit.cosine >= MIN_CONTRARY_COSINE:
-        words, other_words = content_words(fact.text), content_words(hit.fact.text)
+    if prior.cosine is not None and prior.cosine >= MIN_CONTRARY_COSINE:
+        words, other_words = content_words(fact.text), content_words(prior.fact.text)
         if words != other_words and _without_denial(words) == _without_denial(other_words):
             return True
-    text, other = _plain(fact.text), _plain(hit.fact.text)
+    text, other = _plain(fact.text), _plain(prior.fact.text)
     return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
 
 

@@ -35,9 +35,9 @@ async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | Non
     model, vector = await chunks.vector_of(tx, fact.id) if is_read else (None, None)
     [near] = await facts.nearest(tx, [(fact, "", vector)], model)
     new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
-    hits = await facts.known(tx, fact, new.compared_attribute, None, vector, model, near)
-    said_at = next((hit.last_said for hit in hits if hit.fact.id == fact.id), fact.occurred_at)
-    active = [hit for hit in hits if hit.fact.id != fact.id and hit.fact.state == "active"]
+    known = await facts.known(tx, fact, new.compared_attribute, None, vector, model, near)
+    said_at = next((prior.last_said for prior in known if prior.fact.id == fact.id), fact.occurred_at)
+    active = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
     if is_read:
         new = await with_outdated(tx, new, fact, active, said_at)
     return reconcile(new, active, said_at, find_twin=False).successor

@@ -208,14 +208,12 @@ DAY_LINE_TOKENS = 6
 SPEAKER_OVERHEAD_TOKENS = 2
 # Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
 NAMES = 1.0
-# Chosen from: one message may have tens of thousands.
 MAX_SENTENCES = 400
 MAX_CHOICE_PASSES = 3
 # Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
 CALL_SCORE = -0.5
 # What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
 CUES_WEIGHT = 12
-# Chosen where there is nothing else.
 MIN_GREETING_WEIGHT = 0.02
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -240,10 +238,8 @@ class ExtractiveSummarizer:
 
     def _text(self, segment: Segment) -> str:
         lines = segment.lines()
-        if (
-            segment.tokens <= MAX_VERBATIM_TOKENS
-            and self.counter.count(whole := format_lines(lines)) <= MAX_VERBATIM_TOKENS
-        ):
+        whole = format_lines(lines) if segment.tokens <= MAX_VERBATIM_TOKENS else None
+        if whole is not None and self.counter.count(whole) <= MAX_VERBATIM_TOKENS:
             return whole or EMPTY_SUMMARY
         text = abridge(lines, summary_limit(segment, self.settings), self.counter)
         # Where not even one fits, one is better than none.
@@ -260,7 +256,6 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     costs = [counter.count(line.text) for line in lines]
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
     speaker_costs = {speaker: SPEAKER_OVERHEAD_TOKENS + counter.count(speaker) for speaker in by_speaker}
-    # Steep: with two thirds of it, words decide.
     room_share = min(1.0, COMPRESSION_RATIO * limit / max(1, sum(costs))) ** 8
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
@@ -279,7 +274,6 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     heads = [speaker_costs[line.speaker] for line in lines]
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - DAY_LINE_TOKENS
-    # Choose again with what the count shows of the costs.
     while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
         places = _choose(words, costs, scores, room, clauses, heads, own_words, numbers, CUES_WEIGHT * room_share)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
@@ -397,7 +391,6 @@ def _choose(
 
     heap = [(-inf, place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
     while heap:
-        # Less its worth, its place, its tokens.
         best: tuple[float, int, int] | None = None
         tried: list[tuple[float, int]] = []
         # The worth in the heap is never too small.

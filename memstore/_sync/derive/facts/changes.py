@@ -83,7 +83,7 @@ def with_outdated(
     tx: Transaction,
     new: ExtractedFact,
     fact: FactColumns,
-    hits: Sequence[KnownFact],
+    known: Sequence[KnownFact],
     last_said: datetime,
     *,
     by_hand: bool = False,
@@ -93,26 +93,26 @@ def with_outdated(
     `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
     what a person has set before, too, and nothing that was said ends it.
     """
-    near = [hit for hit in hits if _may_be_pair(fact, hit)]
+    near = [prior for prior in known if _may_be_pair(fact, prior)]
     said_at, possessive = new.fact.occurred_at, f"{new.speaker}'s ".casefold()
     earlier, later = list[KnownFact](), list[KnownFact]()
     if new.may_change and new.said_by_subject:
-        mine = [hit for hit in near if f"{hit.fact.subject}'s ".casefold().startswith(possessive)]
-        mine = [hit for hit in mine if by_hand or not _is_set(hit)]
-        earlier = [hit for hit in mine if hit.last_said < said_at and _may_end(fact, hit.fact)]
+        mine = [prior for prior in near if f"{prior.fact.subject}'s ".casefold().startswith(possessive)]
+        mine = [prior for prior in mine if by_hand or not _is_set(prior)]
+        earlier = [prior for prior in mine if prior.last_said < said_at and _may_end(fact, prior.fact)]
     if fact.importance != ALWAYS and not by_hand:
-        later = [hit for hit in near if hit.last_said > last_said and _may_end(hit.fact, fact)]
-    said = facts.said_after(tx, fact.subject, [hit.fact.id for hit in later], last_said) if later else {}
-    later = [hit for hit in later if hit.fact.id in said]
+        later = [prior for prior in near if prior.last_said > last_said and _may_end(prior.fact, fact)]
+    said = facts.said_after(tx, fact.subject, [prior.fact.id for prior in later], last_said) if later else {}
+    later = [prior for prior in later if prior.fact.id in said]
     words = _with_name(fact)
-    pairs = [Pair(_with_name(hit.fact), words) for hit in earlier]
-    pairs += [Pair(words, _with_name(hit.fact)) for hit in later]
-    least = [_least(fact, hit) for hit in (*earlier, *later)]
+    pairs = [Pair(_with_name(prior.fact), words) for prior in earlier]
+    pairs += [Pair(words, _with_name(prior.fact)) for prior in later]
+    least = [_least(fact, prior) for prior in (*earlier, *later)]
     outdated = _are_outdated(pairs, least) if pairs else []
-    ends = compress([hit.fact.id for hit in earlier], outdated)
+    ends = compress([prior.fact.id for prior in earlier], outdated)
     successors = (
         Successor(end_of(fact, later_fact.valid_from or said[later_fact.id], said[later_fact.id]), later_fact.id)
-        for later_fact in compress([hit.fact for hit in later], outdated[len(earlier) :])
+        for later_fact in compress([prior.fact for prior in later], outdated[len(earlier) :])
     )
     return replace(new, ends=tuple(ends), successor=min(successors, default=None))
 
@@ -122,10 +122,10 @@ def _with_name(fact: FactColumns) -> str:
     return _USER.sub(A_NAME, words_of(fact.text))
 
 
-def _may_be_pair(fact: FactColumns, hit: KnownFact) -> bool:
+def _may_be_pair(fact: FactColumns, prior: KnownFact) -> bool:
     """Whether two facts are read as a pair: those that both fill slots are decided by these."""
-    other = hit.fact
-    if hit.cosine is None or other.state not in ("active", "superseded"):
+    other = prior.fact
+    if prior.cosine is None or other.state not in ("active", "superseded"):
         return False
     if slot_of_fact(fact) is not None and slot_of_fact(other) is not None:
         return False
@@ -139,12 +139,12 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
     return fact.attribute in SINGLE and other.attribute in SINGLE and PLAN not in (fact.type, other.type)
 
 
-def _least(fact: FactColumns, hit: KnownFact) -> float:
+def _least(fact: FactColumns, prior: KnownFact) -> float:
     """Return the probability from which one of two facts makes the other outdated."""
-    other = hit.fact
+    other = prior.fact
     if _are_of_one_value(fact, other):
         return MIN_OTHER_VALUE_PROBABILITY if fact.value != other.value else MIN_PROBABILITY
-    is_near = hit.cosine is not None and hit.cosine >= MIN_SAME_THING_COSINE
+    is_near = prior.cosine is not None and prior.cosine >= MIN_SAME_THING_COSINE
     least = MIN_PROBABILITY if is_near else MIN_AFAR_PROBABILITY
     return least if _others(fact) == _others(other) else max(least, MIN_NAMED_PROBABILITY)
 
@@ -196,9 +196,9 @@ def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
     return earlier.type in PLANNED_TYPES or _DENIED_CHANGE.search(words_of(later.text)) is None
 
 
-def _is_set(hit: KnownFact) -> bool:
+def _is_set(prior: KnownFact) -> bool:
     """Whether a person has entered, changed or pinned a fact."""
-    return hit.by_hand is not None or hit.fact.recipe == HAND or hit.fact.importance == ALWAYS
+    return prior.by_hand is not None or prior.fact.recipe == HAND or prior.fact.importance == ALWAYS
 
 
 def _are_outdated(pairs: Sequence[Pair], least: Sequence[float]) -> list[bool]:

@@ -55,55 +55,57 @@ def apply_fact(
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     compared = fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
-    hits = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
+    known = facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
     # Whatever the user was called: one entity.
     if new.alias:
-        hits = [_rename(hit, new.alias, fact.subject) for hit in hits]
+        known = [_rename(prior, new.alias, fact.subject) for prior in known]
     if fact.state == QUARANTINED:
-        return _quarantine(tx, new, hits)
-    waiting = next((hit for hit in hits if hit.fact.state == QUARANTINED), None)
-    hits = [hit for hit in hits if hit.fact.state != QUARANTINED]
-    twin = _same_statement(new, hits)
-    other_hits = [hit for hit in hits if hit is not twin]
+        return _quarantine(tx, new, known)
+    waiting = next((prior for prior in known if prior.fact.state == QUARANTINED), None)
+    known = [prior for prior in known if prior.fact.state != QUARANTINED]
+    twin = _same_statement(new, known)
+    other_facts = [prior for prior in known if prior is not twin]
     if redo is not None:
-        anew = {hit.fact.id for hit in other_hits if hit.by_hand is None and hit.fact.recipe not in redo.recipes}
+        anew = {
+            prior.fact.id for prior in other_facts if prior.by_hand is None and prior.fact.recipe not in redo.recipes
+        }
         anew -= set(new.ends)
-        other_hits = [replace(hit, cosine=None) if hit.fact.id in anew else hit for hit in other_hits]
-        other_hits = [hit for hit in other_hits if hit.fact.id not in anew or hit.fact.attribute is not None]
+        other_facts = [replace(prior, cosine=None) if prior.fact.id in anew else prior for prior in other_facts]
+        other_facts = [prior for prior in other_facts if prior.fact.id not in anew or prior.fact.attribute is not None]
     if twin is None:
-        decision = reconcile(new, other_hits)
+        decision = reconcile(new, other_facts)
         if decision.waits:
             fact.state = QUARANTINED
-            return _quarantine(tx, new, [waiting, *hits] if waiting else hits)
+            return _quarantine(tx, new, [waiting, *known] if waiting else known)
         if decision.twin is None:
             if fact.recipe.startswith(READER_RECIPE_PREFIX):
-                new = with_outdated(tx, new, fact, other_hits, fact.occurred_at)
-                decision = reconcile(new, other_hits, find_twin=False)
+                new = with_outdated(tx, new, fact, other_facts, fact.occurred_at)
+                decision = reconcile(new, other_facts, find_twin=False)
             _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
-        other_hits = [hit for hit in other_hits if hit is not twin]
+        other_facts = [prior for prior in other_facts if prior is not twin]
     recorded = redo.taken if redo else {}
     sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
     facts.add_sources(tx, sources)
-    _reinforce(tx, new, twin, other_hits, model)
+    _reinforce(tx, new, twin, other_facts, model)
     return False
 
 
-def _rename(hit: KnownFact, alias: str, subject: str) -> KnownFact:
-    if hit.fact.subject != alias:
-        return hit
-    return replace(hit, fact=hit.fact.model_copy(update={"subject": subject}))
+def _rename(prior: KnownFact, alias: str, subject: str) -> KnownFact:
+    if prior.fact.subject != alias:
+        return prior
+    return replace(prior, fact=prior.fact.model_copy(update={"subject": subject}))
 
 
-def _quarantine(tx: Transaction, new: ExtractedFact, hits: Sequence[KnownFact]) -> bool:
+def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
     Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
     """
-    twin = _same_statement(new, hits)
+    twin = _same_statement(new, known)
     if twin is None:
-        if reconcile(new, hits).twin is not None:
+        if reconcile(new, known).twin is not None:
             return False
         recorded_at = facts.add(tx, new.fact)
         facts.add_sources(tx, [Source(new.fact.id, span, recorded_at) for span in new.spans])
@@ -115,20 +117,20 @@ def _quarantine(tx: Transaction, new: ExtractedFact, hits: Sequence[KnownFact]) 
     return False
 
 
-def _same_statement(new: ExtractedFact, hits: Sequence[KnownFact]) -> KnownFact | None:
-    exact = next((hit for hit in hits if hit.fact.id == new.fact.id), None)
-    return exact or next((hit for hit in hits if hit.same_words), None)
+def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
+    exact = next((prior for prior in known if prior.fact.id == new.fact.id), None)
+    return exact or next((prior for prior in known if prior.same_words), None)
 
 
 def _reinforce(
-    tx: Transaction, new: ExtractedFact, twin: KnownFact, other_hits: Sequence[KnownFact], model: UUID | None
+    tx: Transaction, new: ExtractedFact, twin: KnownFact, other_facts: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
     refreshed = _refresh(tx, new, twin)
     said_at = max(new.fact.occurred_at, twin.last_said)
     if new.fact.recipe.startswith(READER_RECIPE_PREFIX):
-        new = with_outdated(tx, new, twin.fact, other_hits, said_at)
+        new = with_outdated(tx, new, twin.fact, other_facts, said_at)
         if twin.by_hand is None:
             _renew_end(tx, new, twin)
         else:
@@ -139,7 +141,7 @@ def _reinforce(
         executed = {"supersedes", "outdated"}
     else:
         return
-    decision = reconcile(new, other_hits, said_at)
+    decision = reconcile(new, other_facts, said_at)
     ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
     if decision.kind in executed and not ended_later:
         _execute(tx, new, twin.fact, decision, said_at, model)
@@ -173,20 +175,20 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
     [near] = facts.nearest(tx, [(fact, "", new.vector)], model)
-    hits = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
-    other_hits = [hit for hit in hits if hit.fact.id != fact.id and hit.fact.state == "active"]
-    replaced = [hit for hit in other_hits if says_no_more(new, hit)]
+    known = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
+    other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
+    replaced = [prior for prior in other_facts if says_no_more(new, prior)]
     if fact.valid_to is None or fact.valid_to > said_at:
-        left = [hit for hit in other_hits if hit not in replaced]
+        left = [prior for prior in other_facts if prior not in replaced]
         new = with_outdated(tx, new, fact, left, said_at, by_hand=True)
-    decision = reconcile(new, other_hits, find_twin=False)
+    decision = reconcile(new, other_facts, find_twin=False)
     # A person has the last word, whenever that is said to have been said.
     if decision.successor is not None:
-        later = tuple(hit for hit in other_hits if hit.fact.id == decision.successor.id)
+        later = tuple(prior for prior in other_facts if prior.fact.id == decision.successor.id)
         decision = Resolution(decision.begins_at, contradicted=later)
     _execute(tx, new, fact, decision, said_at, model)
-    for hit in replaced:
-        old = facts.fact(tx, hit.fact.id)
+    for prior in replaced:
+        old = facts.fact(tx, prior.fact.id)
         assert old is not None
         facts.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
         facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
@@ -194,8 +196,8 @@ def apply_manual_fact(tx: Transaction, new: ExtractedFact, stored: FactColumns |
 
 def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    hits = facts.known(tx, fact, new.compared_attribute, None, None, None)
-    decision = reconcile(new, [hit for hit in hits if hit.fact.id != fact.id])
+    known = facts.known(tx, fact, new.compared_attribute, None, None, None)
+    decision = reconcile(new, [prior for prior in known if prior.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
         _execute(tx, new, fact, decision, new.fact.occurred_at, None)
 
@@ -213,20 +215,22 @@ def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = facts.settled_by_hand(tx, [hit.fact.id for hit in ended], fact.id) if ended else set()
-    for hit in ended:
-        decided = hit.by_hand_at is not None and hit.by_hand_at >= new.learned_at
-        if hit.fact.id not in settled and not decided:
+    settled = facts.settled_by_hand(tx, [prior.fact.id for prior in ended], fact.id) if ended else set()
+    for prior in ended:
+        decided = prior.by_hand_at is not None and prior.by_hand_at >= new.learned_at
+        if prior.fact.id not in settled and not decided:
             ends_at = decision.begins_at
-            if hit.fact.id in new.ends:
-                ends_at = end_of(hit.fact, ends_at, said_at)
-            _supersede(tx, hit.fact, fact.id, ends_at, actor)
+            if prior.fact.id in new.ends:
+                ends_at = end_of(prior.fact, ends_at, said_at)
+            _supersede(tx, prior.fact, fact.id, ends_at, actor)
     recorded_at = _activate(tx, new, fact, model)
     if decision.successor is not None:
         _supersede(tx, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
     # Logged of the one that was said later, whichever of them was derived first.
-    for hit in decision.contradicted:
-        later, earlier = (fact, hit.fact) if (said_at, fact.id) > (hit.last_said, hit.fact.id) else (hit.fact, fact)
+    for prior in decision.contradicted:
+        later, earlier = (
+            (fact, prior.fact) if (said_at, fact.id) > (prior.last_said, prior.fact.id) else (prior.fact, fact)
+        )
         facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
