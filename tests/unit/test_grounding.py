@@ -32,6 +32,9 @@ def doubt_about(text: str, said: str) -> str:
         ("Ada takes 0.50 mg of methotrexate.", "I'm at 12.50 mg of methotrexate"),
         ("Ada's flight leaves at 17:30.", "My flight leaves at 5:30 am"),
         ("Ada's flight leaves at 5:30.", "My flight leaves at 5:45 pm"),
+        ("Ada's flight leaves at 0:30.", "My flight leaves at 12:30 pm"),
+        ("Ada takes 14.50 mg of methotrexate.", "I take methotrexate at 2:50 pm"),
+        ("Ada takes 2.5 mg of lorazepam.", "I take two tablets of lorazepam half an hour before bed"),
         ("Adas Miete stieg um 2.50 Euro.", "Miete stieg um 14.50 Euro"),
         ("Ada uses Python 3.1.", "I use Python 3.10"),
     ],
@@ -50,6 +53,8 @@ def test_another_number_is_doubted(text: str, said: str) -> None:
         ("Ada earns 150000 rupees.", "I earn 1,50,000 rupees"),
         ("Ada works from 9:00 to 17:30.", "I work 9.00-17.30"),
         ("Ada's train leaves at 9:30.", "My train leaves at 0930"),
+        ("Ada's train leaves at 17:30.", "My train leaves at 1730"),
+        ("Ada pays 0.99 dollars for it.", "I pay $.99 for it"),
         ("Ada pays 1400 pounds of rent.", "My rent is 1,400 pounds"),
         ("Ada zahlt 1.400,50 Euro Miete.", "Ich zahle 1400,50 Euro Miete"),
         ("Ada's train leaves at 17:30.", "My train leaves at 5:30 pm"),
@@ -68,20 +73,6 @@ def test_a_number_may_be_written_otherwise(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "ended"),
-    [
-        ("Ada no longer has a car.", "we {} the car", ("washed", "sold")),
-        ("Ada no longer has the keys.", "I {} the keys", ("found", "handed back")),
-        ("Ada hat kein Auto mehr.", "haben das Auto {}", ("gewaschen", "verkauft")),
-        ("Ada n'a plus de voiture.", "on a {} la voiture", ("lavé", "vendu")),
-    ],
-)
-def test_what_is_sold_or_given_back_is_had_no_longer(text: str, said: str, ended: tuple[str, str]) -> None:
-    doubts = [doubt_about(text, said.format(verb)) for verb in ended]
-    assert doubts == ["it denies what nobody has denied", ""]
-
-
-@pytest.mark.parametrize(
     "said",
     [
         "I started my own shop not so long ago",
@@ -90,4 +81,5 @@ def test_what_is_sold_or_given_back_is_had_no_longer(text: str, said: str, ended
 )
 def test_an_idle_not_denies_nothing(said: str) -> None:
     assert doubt_about("Ada has her own shop.", said) == ""
-    assert doubt_about("Ada has her own shop.", "I don't have my own shop") == "its quote denies what it says"
+    for denial in ("I don't have my own shop", "an own shop isn't it"):
+        assert doubt_about("Ada has her own shop.", denial) == "its quote denies what it says"

@@ -32,7 +32,7 @@ _PRONOUNS = _THIRD | word_set(
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo"
-    r"|not (?:so |too |that |very )?long ago|\w+n['’]t (?:i|you|we|they|he|she|it)(?=\W*\Z))\b",
+    r"|not (?:so |too |that |very )?long ago|(?<=,)\s*\w+n['’]t (?:i|you|we|they|he|she|it)(?=\W*\Z))\b",
     re.IGNORECASE,
 )
 CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
@@ -43,10 +43,6 @@ _ENDING = re.compile(
     r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
     re.IGNORECASE,
-)
-# Words of somebody who no longer has what they speak of.
-_PARTED = re.compile(
-    r"\b(?:sold\b(?! out)|(?:gave|hand\w*) back|moved out|verkauft|ausgezogen|vendu|rendu|vendid)", re.IGNORECASE
 )
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
@@ -68,7 +64,7 @@ _NUMBER_WORDS = {
     for words, start, step in (
         ("zero one two three four five six seven eight nine ten eleven twelve", 0, 1),
         ("thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 13, 1),
-        ("null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", 0, 1),
+        ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", 1, 1),
         ("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 13, 1),
         ("zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize", 0, 1),
         ("cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince", 0, 1),
@@ -86,9 +82,10 @@ _NUMBER_WORDS = {
 _UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
 _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
-_MILITARY_TIME = re.compile(r"0\d[0-5]\d")
+_AND_A_HALF = re.compile(r"\b(\w+) (?:and a half|y medi[ao]|et demie?)\b")
+_MILITARY_TIME = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d")
 _HALF_OF_DAY = re.compile(r"\s?([ap])\.?m\b", re.IGNORECASE)
-_NUMBER = re.compile(r"(?:(?<!\S)[.,])?\d+(?:[.,:]\d+)*")
+_NUMBER = re.compile(r"(?:(?<![\w.,])[.,])?\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:(?:,\d\d)*,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
 _HOUR = re.compile(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", re.IGNORECASE)
 _TIME = re.compile(r"([01]?\d|2[0-4])[:.]([0-5]\d)")
@@ -140,11 +137,7 @@ def find_doubt(
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    basis = find_basis(text, subject, spans, shown, trusted)
-    is_parted = not guards and any(
-        _PARTED.search(span.text) and shares_word(text, span.text, subject) for span in trusted_spans
-    )
-    if is_denied(text) and not (is_negative(basis) or is_parted):
+    if is_denied(text) and not is_negative(basis := find_basis(text, subject, spans, shown, trusted)):
         is_reversed = has_slot or {*content_words(text)} <= {NOT, *HOLLOW, *content_words(f"{basis} {subject}")}
         if is_reversed and not _denies_replaced(text, replaced, " ".join(span.text for span in trusted_spans), subject):
             return Doubt("it denies what nobody has denied")
@@ -169,7 +162,7 @@ def numbers(text: str) -> set[str]:
     """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
     digits = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
-    digits.update(*map(_readings, _NUMBER.finditer(text)))
+    digits.update(*(_readings(match) | _times(match) for match in _NUMBER.finditer(text)))
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
     # "twenty-five", "two hundred"
     for value, following in pairwise(values):
@@ -181,9 +174,8 @@ def numbers(text: str) -> set[str]:
     for unit, tens in _COMPOUND.findall(text.casefold()):
         value = int(_NUMBER_WORDS[unit])
         digits.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
-    if _PART_OF_HOUR.search(text):
-        digits |= {"30", "15", "45", "0.5"} | {f"{digit}.5" for digit in digits if digit.isdigit()}
-    return digits
+    digits.update(f"{_NUMBER_WORDS.get(whole, whole)}.5" for whole in _AND_A_HALF.findall(text.casefold()))
+    return digits | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
 
 
 def _readings(written: re.Match[str]) -> set[str]:
@@ -199,8 +191,7 @@ def _readings(written: re.Match[str]) -> set[str]:
     decimal = number.replace(",", ".")
     whole, _, part = decimal.partition(".")
     is_same = not part.strip("0") or whole == "0"
-    readings = {(decimal.rstrip("0").rstrip(".") if is_same else decimal) if part else decimal}
-    return readings | _times(written)
+    return {decimal.rstrip("0").rstrip(".") if part and is_same else decimal}
 
 
 def _times(written: re.Match[str]) -> set[str]:
@@ -209,11 +200,10 @@ def _times(written: re.Match[str]) -> set[str]:
     if time is None:
         return set()
     hours, minutes = int(time[1]), time[2]
-    half = _HALF_OF_DAY.match(written.string, written.end())
-    if half and half[1] in "pP":
-        hours = hours % 12 + 12
-    open_hours = hours + 12 if hours < 12 and not half and ":" in written[0] else hours
-    return {f"{hours}:{minutes}", f"{open_hours}:{minutes}"}
+    if half := _HALF_OF_DAY.match(written.string, written.end()):
+        return {f"{hours % 12 + 12 * (half[1] in 'pP')}:{minutes}"}
+    is_open = ":" in written[0] and 0 < hours < 13 and not _HOUR.match(written.string, written.end())
+    return {f"{hours}:{minutes}", *([f"{(hours + 12) % 24}:{minutes}"] if is_open else [])}
 
 
 def is_negative(text: str) -> bool:
@@ -225,8 +215,11 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     """Return a number that nobody has said; hours may be counted to 12 or to 24."""
     for match in _NUMBER.finditer(text):
         number, readings, time = match[0], _readings(match), _TIME.fullmatch(match[0])
+        is_hour = _HOUR.match(text, match.end())
+        if is_hour or number.isdigit():
+            readings |= _times(match)
         hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(number) if number.isdigit() else 25, "")
-        if hours < 25 and (minutes in said if minutes else time or _HOUR.match(text, match.end())):
+        if hours < 25 and (minutes in said and (is_hour or ":" in number) if minutes else time or is_hour):
             readings |= {str(hours - 12), str(hours), str(hours + 12)}
             readings |= set() if minutes else {f"{hour}:00" for hour in (hours - 12, hours, hours + 12)}
         if readings.isdisjoint(said):
