@@ -25,7 +25,7 @@ LIMITS = {
     "comments behind a line": 186,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 1,
-    "lines": 43_023,
+    "lines": 43_021,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}

@@ -216,7 +216,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     for match in _NUMBER.finditer(text):
         number, readings, time = match[0], _readings(match), _TIME.fullmatch(match[0])
         is_hour = _HOUR.match(text, match.end())
-        if is_hour or number.isdigit():
+        if is_hour:
             readings |= _times(match)
         hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(number) if number.isdigit() else 25, "")
         if hours < 25 and (minutes in said and (is_hour or ":" in number) if minutes else time or is_hour):
@@ -293,15 +293,15 @@ def _are_cognates(word: str, other: str) -> bool:
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
     """Whether a message repeats a known fact: it could be a source of it, and has no other number."""
-    number = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), numbers(text))
-    if number or span.passage.role not in trusted:
+    strange = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), numbers(text))
+    if strange or span.passage.role not in trusted:
         return False
     whole = [span._replace(start=0, stop=len(span.passage.text))]
     return find_doubt(text, subject, whole, shown, f"{subject}: {text}", trusted, has_slot=True) is None
 
 
 def may_end(
-    fact: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
+    prior: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str, more: str
 ) -> bool:
     """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
@@ -310,9 +310,9 @@ def may_end(
     model alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted. Other
     facts end by the words of `more` as well: the value, and what else ends.
     """
-    old, now = fact.attribute or "", attribute or ""
+    old, now = prior.attribute or "", attribute or ""
     root, _, key = old.partition("/")
-    is_ended, guards = is_negative(text), protects(fact.type, fact.attribute)
+    is_ended, guards = is_negative(text), protects(prior.type, prior.attribute)
     # Another dose of the same ends one.
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]
     words = " ".join([*(span.text for span in spans), *texts])
@@ -320,9 +320,9 @@ def may_end(
     is_same = old not in _VAGUE_ATTRIBUTES and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
-    by_name = not guards and (fact.subject != subject or fact.type in ("goal", "plan"))
-    idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{fact.subject} {subject}")}
-    known_text = key if guards and key else f"{fact.subject} {_DATE.sub(' ', fact.text)} {fact.value}"
+    by_name = not guards and (prior.subject != subject or prior.type in ("goal", "plan"))
+    idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{prior.subject} {subject}")}
+    known_text = key if guards and key else f"{prior.subject} {_DATE.sub(' ', prior.text)} {prior.value}"
     own_words = {word for word in content_words(known_text) if not (word[0].isdigit() or is_akin(word, root))}
     is_named = any(is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
@@ -330,15 +330,15 @@ def may_end(
     return is_same or is_named or (old in _UNTOLD and (is_ended or says_change(spans)))
 
 
-def is_taken_over(fact: FactColumns, text: str, spans: Sequence[Span]) -> bool:
+def is_taken_over(prior: FactColumns, text: str, spans: Sequence[Span]) -> bool:
     """Whether a statement says of another subject what a fact says, and its quotes that this has changed.
 
     "Tobias waters the plants" ends "Mrs Petrakis waters the plants", where somebody says that he does it now.
     """
-    words = {*content_words(fact.text)} - {*content_words(fact.subject)} - _IDLE_WORDS
+    words = {*content_words(prior.text)} - {*content_words(prior.subject)} - _IDLE_WORDS
     shared = words & {*content_words(text)}
     is_predicate = len(shared) > 1 and 2 * len(shared) >= len(words)
-    return is_predicate and says_change(spans) and not protects(fact.type, fact.attribute)
+    return is_predicate and says_change(spans) and not protects(prior.type, prior.attribute)
 
 
 def says_change(spans: Sequence[Span]) -> bool:

@@ -252,13 +252,11 @@ class Inquiry:
             replaced = [
                 prior.fact.text for prior in named if prior and not protects(prior.fact.type, prior.fact.attribute)
             ]
-            doubt = find_doubt(
-                *(fact.text, subject, spans, talk, background, self.trusted),
-                has_slot=bool(fact.attribute or fact.ends),
-                name=(value or "") if attribute in NAME_ATTRIBUTES else "",
-                replaced=" ".join(replaced),
-                guards=(guards := protects(fact.type, attribute)),
-            )
+            compared = fact.text, subject, spans, talk, background, self.trusted
+            has_slot, guards = bool(fact.attribute or fact.ends), protects(fact.type, attribute)
+            name = (value or "") if attribute in NAME_ATTRIBUTES else ""
+            known_text = " ".join(replaced)
+            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=known_text, guards=guards)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
