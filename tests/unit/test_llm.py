@@ -790,10 +790,10 @@ def test_parts_of_a_long_stretch_share_the_tokens() -> None:
 def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedChatModel(name="ollama:qwen3:4b-instruct@a80c4f17acd5")
     facts = llm_extractor.recipe(model)
-    assert re.fullmatch(r"llm-facts/4/ollama:qwen3:4b-instruct@a80c4f17acd5/[0-9a-f]{12}", facts)
+    assert re.fullmatch(r"llm-facts/5/ollama:qwen3:4b-instruct@a80c4f17acd5/[0-9a-f]{12}", facts)
     assert llm_extractor.recipe(ScriptedChatModel(name="other")) != facts
     monkeypatch.setattr(llm, "load_prompt", lambda name: llm.Prompt("changed", "0" * 12))
-    assert llm_extractor.recipe(model) == "llm-facts/4/ollama:qwen3:4b-instruct@a80c4f17acd5/000000000000"
+    assert llm_extractor.recipe(model) == "llm-facts/5/ollama:qwen3:4b-instruct@a80c4f17acd5/000000000000"
 
 
 # Answers that are far out

@@ -17,7 +17,7 @@ from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.facts import StandingFact
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import ProfileSource
+from memstore.context.items import FULL_SHARE_ROOM, ProfileSource
 from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
@@ -28,6 +28,9 @@ from memstore.strategies.base import Turn, split_turns
 # embedder; nobody asks for standing instructions at all.
 ALLERGY = "allergy"
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
+# The question finds who somebody is: with facts of a chat model contexts of 1,000 tokens have 2 points more of LoCoMo's
+# evidence so.
+STANDING_IN_SMALL = STANDING[:2]
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = (ALLERGY, "answer_style", "diet")
 NAME = "name"
@@ -94,7 +97,7 @@ def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
 def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
     conversation, as_of = request.conversation_id, request.as_of
-    newest = _page_size(request.budget or request.defaults.context_budget or 0)
+    newest = _page_size(_budget(request))
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
@@ -106,8 +109,13 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
 
 def read_standing(request: Request, limit: int) -> Read[list[StandingFact]]:
     """Return the read of standing facts."""
+    types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
     place = request.conversation_id, request.title
-    return facts.standing(STANDING, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+    return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+
+
+def _budget(request: Request) -> int:
+    return request.budget or request.defaults.context_budget or 0
 
 
 def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:

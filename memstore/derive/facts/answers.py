@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
 
 from memstore.derive.facts import entities
+from memstore.derive.facts.drafts import STATEMENT
 from memstore.derive.facts.grounding import shares_word
-from memstore.derive.facts.normalization import is_denied, takes_away_protection
+from memstore.derive.facts.normalization import (
+    CONSTRAINT,
+    is_denied,
+    is_dietary_restriction,
+    takes_away_protection,
+)
 from memstore.derive.facts.reader_extractor import read_statement
 from memstore.derive.facts.slots import Slot, root_of
 from memstore.derive.llm import NotBlank
@@ -17,6 +24,7 @@ from memstore.derive.reader.notes import ATTRIBUTES
 from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
 KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
+PROCEDURE = "procedure"
 # NUL as well: Postgres cannot keep it.
 _SPACES = re.compile(r"[\s\0]+")
 
@@ -95,6 +103,16 @@ def attribute_of(fact: AnsweredFact) -> str | None:
     name = tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
     is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
     return name if is_own or root_of(name) in KNOWN else None
+
+
+def type_of(fact: AnsweredFact, subject: str, attribute: str | None, quotes: Sequence[str]) -> str:
+    """Return the type of a fact: what a relative must not eat protects them, and a habit is no instruction."""
+    if fact.type == "relationship" and entities.is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
+        return CONSTRAINT
+    is_habit = fact.type == PROCEDURE and attribute != "answer_style"
+    if is_habit and not any(read_statement(quote, "").type == PROCEDURE for quote in quotes):
+        return STATEMENT
+    return fact.type
 
 
 def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy
+from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy, type_of
 from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
 from memstore.derive.facts.drafts import (
     UNTRUSTED,
@@ -38,7 +38,6 @@ from memstore.derive.facts.entities import (
     find_user_name,
     is_own_name,
     is_relative,
-    is_somebodys,
     is_thing,
     may_mean,
     name_user,
@@ -48,8 +47,6 @@ from memstore.derive.facts.entities import (
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
-    CONSTRAINT,
-    is_dietary_restriction,
     is_protection,
     names_time,
     protects,
@@ -64,7 +61,7 @@ from memstore.text import blank_fenced_blocks, json_line
 
 MAX_SEGMENT_MESSAGES = 64
 MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
-RECIPE_VERSION = 4
+RECIPE_VERSION = 5
 # The fifteen facts that the prompt allows, of 60 to 90 tokens each.
 MAX_ANSWER_TOKENS = 1400
 MAX_ANSWER_PARTS = 6
@@ -247,8 +244,7 @@ class Inquiry:
             subject = name_user(tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
-            if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
-                fact = fact.model_copy(update={"type": CONSTRAINT})
+            fact = fact.model_copy(update={"type": type_of(fact, subject, attribute, [span.text for span in spans])})
             replaced = [
                 prior.fact.text for prior in named if prior and not protects(prior.fact.type, prior.fact.attribute)
             ]
