@@ -14,13 +14,9 @@ from itertools import pairwise
 from typing import ClassVar
 
 from memstore.derive.chunking import sentences
+from memstore.derive.summaries.choice import MAX_SENTENCES, choose_sentences, top_sentences
 from memstore.derive.summaries.cues import score_sentence
-from memstore.derive.summaries.extractive import (
-    EMPTY_SUMMARY,
-    MAX_SENTENCES,
-    choose_sentences,
-    top_sentences,
-)
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
 from memstore.errors import InvalidInput
 from memstore.models import Message, Role
