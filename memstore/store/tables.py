@@ -33,8 +33,7 @@ class Table(NamedTuple):
     @property
     def names(self) -> str:
         """The condition that a column has one of `%(ids)s`; "" where there is no such column."""
-        columns = filter(None, (self.conversation, *self.ids))
-        return " OR ".join(column + " = ANY(%(ids)s::uuid[])" for column in columns)
+        return " OR ".join(column + " = ANY(%(ids)s::uuid[])" for column in (self.conversation, *self.ids) if column)
 
 
 TABLES = (
