@@ -106,18 +106,17 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         await _check_known(tx, target, set(items))
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
-        counts = Counter(await erasure.remove_user(tx))
+        counts = await erasure.remove_user(tx)
         left = await erasure.count_user_rows(tx)
-        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
-        certificate = replace(certificate, counts=+counts, scan=scan)
+        certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif locked is not None:
         removal = await _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
-        rows = {table: n for table, n in (await erasure.count_references(tx, searched)).items() if n}
-        scan = ScanResult(erasure.TABLES_WITH_IDS, len(searched), rows)
+        left = await erasure.count_references(tx, searched)
+        scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     # Where nothing was, nothing is kept of it either.
     if not digests and certificate.is_empty:
@@ -326,8 +325,7 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        rows = Counter(await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = await erasure.scan_tables(
-        database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]]
-    )
+        rows = await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids))
+    texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
+    tables, elsewhere = await erasure.scan_tables(database, certificate.user_id, texts)
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

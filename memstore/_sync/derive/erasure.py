@@ -106,18 +106,17 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         _check_known(tx, target, set(items))
     digests = _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
-        counts = Counter(erasure.remove_user(tx))
+        counts = erasure.remove_user(tx)
         left = erasure.count_user_rows(tx)
-        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
-        certificate = replace(certificate, counts=+counts, scan=scan)
+        certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif locked is not None:
         removal = _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(erasure.remove_conversation(tx, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
-        rows = {table: n for table, n in (erasure.count_references(tx, searched)).items() if n}
-        scan = ScanResult(erasure.TABLES_WITH_IDS, len(searched), rows)
+        left = erasure.count_references(tx, searched)
+        scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     # Where nothing was, nothing is kept of it either.
     if not digests and certificate.is_empty:
@@ -322,6 +321,7 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        rows = Counter((erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]])
+        rows = erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)
+    texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
+    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, texts)
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

@@ -28,14 +28,9 @@ from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
+from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
-OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
-OF_FACTS = {
-    "fact_sources": SQL["remove_fact_sources"],
-    "fact_changes": SQL["remove_fact_changes"],
-    "facts": SQL["remove_facts"],
-}
 MAX_LOCK_TRIES = 100
 
 
@@ -185,23 +180,25 @@ def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
     return tx.column(SQL["texts"], ids=list(messages))
 
 
-def remove_user(tx: Transaction) -> dict[str, int]:
+def remove_user(tx: Transaction) -> Counter[str]:
     """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
 
     Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
     this machine asks for none.
     """
-    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    counts = count_user_rows(tx)
     tx.run(SQL["remove_user"])
-    tx.run(SQL["as_operator"])
-    return counts | {table: tx.run(statement, user=tx.user_id) for table, statement in OF_OPERATOR.items()}
+    tx.run(SQL["remove_backfills"], user=tx.user_id)
+    tx.run(SQL["take_back_tokens"], user=tx.user_id)
+    return counts
 
 
-def count_user_rows(tx: Transaction) -> dict[str, int]:
+def count_user_rows(tx: Transaction) -> Counter[str]:
     """Return how many rows the user has, by table; those too that are the operator's."""
-    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    counts = Counter(dict(tx.tuples(SQL["rows_of_user"])))
     tx.run(SQL["as_operator"])
-    return counts | dict(tx.tuples(SQL["rows_of_operator"], user=tx.user_id))
+    counts.update(dict(tx.tuples(SQL["rows_of_operator"], user=tx.user_id)))
+    return counts
 
 
 def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
@@ -284,7 +281,9 @@ def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID, UUID
 def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
     """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
     values = {"facts": list(facts), "messages": list(messages)}
-    return {table: tx.run(statement, **values) for table, statement in OF_FACTS.items()}
+    sources = tx.run(SQL["remove_fact_sources"], **values)
+    changes = tx.run(SQL["remove_fact_changes"], **values)
+    return {"fact_sources": sources, "fact_changes": changes, "facts": tx.run(SQL["remove_facts"], **values)}
 
 
 def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
@@ -349,16 +348,11 @@ def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
     tx.run(SQL["keep_settings"], settings=user_settings)
 
 
-# --- whether anything is left
-
-# They hold hashes, ids and counts.
-KEPT_TABLES = ["tombstones", "erasures"]
-TABLES_WITH_IDS = 14
-
-
-def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
-    """Return how many rows name these messages, facts or conversations, by table."""
-    return dict(tx.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+def count_references(tx: Transaction, ids: Sequence[UUID]) -> Counter[str]:
+    """Return how many rows name these messages, facts or conversations, by table that may."""
+    counts = Counter(dict(tx.tuples(SQL["ids_left"], ids=list(ids))))
+    counts.update(dict(tx.tuples(SQL["ids_left_in_json"], ids=list(ids), texts=[str(id) for id in ids])))
+    return counts
 
 
 def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -372,8 +366,10 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
         if database.capabilities.citus and database.capabilities.role and not is_owner:
             # Nodes do not know what else the login was granted.
             database.take_role(connection)
-        tables = (connection.execute(SQL["searched"], {"without": KEPT_TABLES})).fetchall()
-        [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
+        tables = (connection.execute(SQL["searched"], {"without": tables_of("kept")})).fetchall()
+        closed = [f"{table.name}.{column}" for table in TABLES for column in table.closed]
+        texts = {"tables": [table.name for table in TABLES], "closed": closed}
+        [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"], texts)).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
