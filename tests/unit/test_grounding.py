@@ -11,11 +11,9 @@ from memstore.derive.facts.quotes import Span
 from memstore.derive.llm import Passage
 
 
-def doubt_about(text: str, said: str, *, guards: bool = False) -> str:
+def doubt_about(text: str, said: str) -> str:
     passage = Passage(UUID(int=1), "Ada", "user", datetime(2026, 3, 2, tzinfo=UTC), said)
-    found = find_doubt(
-        text, "Ada", [Span(passage, 0, len(said))], [passage], "", ("user",), has_slot=False, guards=guards
-    )
+    found = find_doubt(text, "Ada", [Span(passage, 0, len(said))], [passage], "", ("user",), has_slot=False)
     return found.why if found else ""
 
 
@@ -86,14 +84,6 @@ def test_an_idle_not_denies_nothing(said: str) -> None:
     assert doubt_about("Ada has her own shop.", said) == ""
     for denial in ("I don't have my own shop", "an own shop isn't it"):
         assert doubt_about("Ada has her own shop.", denial) == "its quote denies what it says"
-
-
-def test_a_translation_is_believed_unless_it_guards_somebody() -> None:
-    text, said = "Ada loves mushrooms with her breakfast.", "j'adore les champignons avec mon petit déjeuner"
-    assert doubt_about(text, said) == ""
-    assert doubt_about(text, "my bus was late again, it was raining") == "it shares no word with its quote"
-    assert doubt_about("Ada is allergic to mushrooms.", said, guards=True) == "it shares no word with its quote"
-    assert doubt_about("Ada loves 3 mushrooms with her breakfast.", said) == "nobody has said the number 3"
 
 
 @pytest.mark.parametrize(

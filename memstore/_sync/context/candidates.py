@@ -120,7 +120,7 @@ def _recall(
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else.
 
-    Each stage leaves some out: what is ranked lower, what is outdated, what says nothing alone, what is told twice.
+    Each stage leaves some out: those that rank lower, are outdated, say nothing alone, or repeat another.
     """
     asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
     # Few recent turns are in these contexts.
@@ -166,7 +166,7 @@ def _part(hits: Sequence[Hit], is_left_out: Callable[[Hit], bool]) -> tuple[list
 
 @dataclass(frozen=True, slots=True)
 class _Details:
-    """What is read of ranked facts and hits: their texts by id, and what has changed since they were said.
+    """The texts of ranked facts and hits, by id, and the changes since they were said.
 
     `said_facts` are the facts that messages among them say, `messages_before` those that short ones may answer.
     """
@@ -189,7 +189,7 @@ class _Details:
     ) -> AntecedentFinder:
         """Return what finds the messages that hits answer, but for those that are outdated or not seen."""
         outdated = {hit.id for hit in outdated_hits}
-        before = {
+        before: dict[tuple[UUID | None, int | None], Message] = {
             (message.conversation_id, message.seq + 1): message
             for message in self.messages_before
             if message.id not in outdated and resolved.visibility.sees(message)

@@ -106,13 +106,13 @@ def attribute_of(fact: AnsweredFact) -> str | None:
 
 
 def type_of(fact: AnsweredFact, subject: str, attribute: str | None, quotes: Sequence[str]) -> str:
-    """Return the type of a fact: what a relative must not eat protects them, and a habit is no instruction."""
+    """Return the type of a fact: a relative's diet protects them, and a habit is no instruction."""
     if fact.type == "relationship" and entities.is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
         return CONSTRAINT
     is_habit = fact.type == PROCEDURE and attribute != "answer_style"
     if is_habit and not any(read_statement(quote, "").type == PROCEDURE for quote in quotes):
         return STATEMENT
-    return fact.type
+    return str(fact.type)
 
 
 def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:

@@ -133,8 +133,7 @@ def find_doubt(
         return Doubt(f"nobody has said the name {strange}")
     trusted_spans = [span for span in spans if span.passage.role in trusted]
     answered = any(find_answered(span.passage, text, subject, shown) for span in trusted_spans)
-    quoted = " ".join(span.text for span in trusted_spans)
-    if not (answered or _may_say(quoted, text, subject) or (not guards and _may_translate(quoted, text))):
+    if not answered and not _may_say(" ".join(span.text for span in trusted_spans), text, subject):
         return Doubt("it shares no word with its quote")
     if not is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
@@ -276,11 +275,6 @@ def _may_say(quote: str, text: str, subject: str) -> bool:
         return True
     words = _words_about(text, subject)
     return any(_are_cognates(word, said) for word in words for said in content_words(quote))
-
-
-def _may_translate(quote: str, text: str) -> bool:
-    """Whether a sentence is in another language than its quote: there the numbers and names say whether it is plain."""
-    return UNKNOWN != language_of(quote) != language_of(text) != UNKNOWN
 
 
 def _words_about(text: str, subject: str) -> set[str]:
