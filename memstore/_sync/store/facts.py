@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -27,8 +27,6 @@ from memstore.models import (
     FactSpan,
     FactStep,
     KnownFact,
-    RememberedFact,
-    SaidFact,
     latest_first,
 )
 from memstore.providers import Vectors
@@ -50,20 +48,6 @@ class Source:
     fact_id: UUID
     span: FactSpan
     recorded_at: datetime | None = None
-
-
-class StandingFact(NamedTuple):
-    """The columns of a standing fact that a context needs."""
-
-    id: UUID
-    subject: str
-    attribute: str | None
-    value: str | None
-    text: str
-    importance: str
-    valid_to: datetime | None
-    occurred_at: datetime
-    sources: list[UUID]
 
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
@@ -140,14 +124,16 @@ def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int) -> l
 
 def standing(
     types: Sequence[str], first: Sequence[str], conversation_id: UUID, title: str | None, **values: Any
-) -> Read[list[StandingFact]]:
+) -> Read[list[Fact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
+
+    They have only the columns that a context needs: no type, state, recipe or language.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     `title` is that of a conversation which may not be stored yet. `values` are the `limit` and `as_of`.
     """
     values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, "title": title}
-    return Read(SQL["standing_facts"], values, lambda rows: list(map(StandingFact._make, rows)))
+    return read_all(SQL["standing_facts"], Fact.model_construct, **values)
 
 
 def nearest(
@@ -207,13 +193,13 @@ def said_after(tx: Transaction, subject: str, ids: Sequence[UUID], moment: datet
 
 def remembered(
     tx: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
-) -> list[RememberedFact]:
+) -> list[KnownFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
     Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
     """
     values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
-    return tx.all(SQL["remembered"], _remembered, **values)
+    return tx.all(SQL["remembered"], _known, **values)
 
 
 def types(tx: Transaction) -> list[str]:
@@ -271,30 +257,20 @@ def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **colum
 
 def _known(
     last_said: datetime,
-    by_hand: str | None,
-    by_hand_at: datetime | None,
-    cosine: float | None,
-    same_words: bool,
+    by_hand: str | None = None,
+    by_hand_at: datetime | None = None,
+    cosine: float | None = None,
+    same_words: bool = False,
+    speaker: str | None = None,
+    vector: bytes | None = None,
     **columns: Any,
 ) -> KnownFact:
-    return KnownFact(FactColumns.model_construct(**columns), last_said, by_hand, by_hand_at, cosine, same_words)
-
-
-def _remembered(last_said: datetime, speaker: str | None, vector: bytes | None, **columns: Any) -> RememberedFact:
     read = None if vector is None else chunks.read_vector(vector)
-    return RememberedFact(FactColumns.model_construct(**columns), last_said, speaker, read)
+    fact = FactColumns.model_construct(**columns)
+    return KnownFact(fact, last_said, by_hand, by_hand_at, cosine, same_words, speaker, read)
 
 
 # -- the log
-
-
-class PastState(NamedTuple):
-    """A fact that does not hold: how it begins, the one that took its place, and whether it expired."""
-
-    id: UUID
-    text: str
-    successor: UUID | None
-    is_expired: bool
 
 
 def change(
@@ -375,18 +351,22 @@ def reactivations(tx: Transaction, other: UUID, at: datetime) -> list[FactChange
     return tx.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
 
-def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
-    """Return of facts that do not hold their first characters, and which ones took their places by then."""
-    rows = tx.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
-    return {row.id: row for row in rows}
+def past(
+    tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int
+) -> dict[UUID, tuple[str, UUID | None, bool]]:
+    """Return of facts that do not hold how they begin, which one took its place by then, and whether it had expired."""
+    rows = tx.tuples(SQL["past"], fact_ids=list(facts), as_of=as_of, most=most)
+    return {fact: (text, successor, is_expired) for fact, text, successor, is_expired in rows}
 
 
-def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True) -> Read[list[SaidFact]]:
-    """Return a read of the facts that messages said by then and that held no longer; also those `holding`, if wanted.
+def said_facts(
+    messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True
+) -> Read[list[tuple[UUID, UUID, bool]]]:
+    """Return a read of which messages said which facts by then, and whether these held.
 
-    Of these a quotation is left out.
+    Facts that did are left out if not `holding`; and quotations always.
     """
-    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of, holding=holding)
+    return Read(SQL["said_facts"], {"message_ids": list(messages), "as_of": as_of, "holding": holding}, list)
 
 
 def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore.derive.chunking import split_segments
@@ -21,8 +21,8 @@ from memstore.derive.facts.changes import with_outdated
 from memstore.derive.facts.drafts import (
     LOOKBACK_MESSAGES,
     ExtractedBatch,
-    ExtractedFact,
     FactBatch,
+    FactDraft,
     without_secrets,
 )
 from memstore.derive.facts.entities import related_subjects
@@ -37,14 +37,13 @@ from memstore.derive.facts.reconcile import (
 )
 from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
-from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
 
 MAX_COMPARED_FACTS = 64
-REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
 class Redo(NamedTuple):
@@ -55,7 +54,7 @@ class Redo(NamedTuple):
 
 
 async def apply_fact(
-    tx: Transaction, new: ExtractedFact, model: UUID | None, candidates: Collection[UUID], redo: Redo | None = None
+    tx: Transaction, new: FactDraft, model: UUID | None, candidates: Collection[UUID], redo: Redo | None = None
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
@@ -108,7 +107,7 @@ def _rename(prior: KnownFact, alias: str, subject: str) -> KnownFact:
     return replace(prior, fact=prior.fact.model_copy(update={"subject": subject}))
 
 
-async def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+async def _quarantine(tx: Transaction, new: FactDraft, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
     Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
@@ -127,13 +126,13 @@ async def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[Known
     return False
 
 
-def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
+def _same_statement(new: FactDraft, known: Sequence[KnownFact]) -> KnownFact | None:
     exact = next((prior for prior in known if prior.fact.id == new.fact.id), None)
     return exact or next((prior for prior in known if prior.same_words), None)
 
 
 async def _reinforce(
-    tx: Transaction, new: ExtractedFact, twin: KnownFact, other_facts: Sequence[KnownFact], model: UUID | None
+    tx: Transaction, new: FactDraft, twin: KnownFact, other_facts: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
@@ -157,29 +156,31 @@ async def _reinforce(
         await _execute(tx, new, twin.fact, decision, said_at, model)
 
 
-async def _renew_end(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> None:
+async def _renew_end(tx: Transaction, new: FactDraft, twin: KnownFact) -> None:
     """Let a plan that is said again hold until the day that it names now."""
     is_latest = new.fact.occurred_at >= twin.last_said and twin.fact.recipe == new.fact.recipe
     if twin.fact.state == "active" and is_latest and twin.fact.valid_to != new.fact.valid_to:
         await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, valid_to=new.fact.valid_to)
 
 
-async def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
+async def _refresh(tx: Transaction, new: FactDraft, twin: KnownFact) -> bool:
     """Update the same statement to this recipe's columns, unless a person has changed it."""
     same = twin.fact.id == new.fact.id
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
-    columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, **_read_columns(new.fact))
     return True
+
+
+def _read_columns(fact: FactColumns) -> dict[str, Any]:
+    """Return the columns that another recipe may read otherwise in the same words."""
+    return fact.model_dump(include={"type", "kind", "attribute", "value", "language", "confidence", "recipe"})
 
 
 # -- what people enter
 
 
-async def apply_manual_fact(
-    tx: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None
-) -> None:
+async def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: UUID | None) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
     It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
@@ -206,7 +207,7 @@ async def apply_manual_fact(
         await facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
 
 
-async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
+async def apply_edited_slot(tx: Transaction, new: FactDraft, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
     known = await facts.known(tx, fact, new.compared_attribute, None, None, None)
     decision = reconcile(new, [prior for prior in known if prior.fact.id != fact.id])
@@ -219,7 +220,7 @@ async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColum
 
 async def _execute(
     tx: Transaction,
-    new: ExtractedFact,
+    new: FactDraft,
     fact: FactColumns,
     decision: Resolution,
     said_at: datetime,
@@ -229,8 +230,8 @@ async def _execute(
     actor, ended = new.fact.recipe, decision.ended
     settled = await facts.settled_by_hand(tx, [prior.fact.id for prior in ended], fact.id) if ended else set()
     for prior in ended:
-        decided = prior.by_hand_at is not None and prior.by_hand_at >= new.learned_at
-        if prior.fact.id not in settled and not decided:
+        is_decided = new.learned_at is not None and prior.by_hand_at is not None and prior.by_hand_at >= new.learned_at
+        if prior.fact.id not in settled and not is_decided:
             ends_at = decision.begins_at
             if prior.fact.id in new.ends:
                 ends_at = end_of(prior.fact, ends_at, said_at)
@@ -246,7 +247,7 @@ async def _execute(
         await facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
+async def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: UUID | None) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
@@ -256,7 +257,7 @@ async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, mode
         return recorded_at
     # Said by somebody who is trusted now: it rests on that alone.
     if fact.state == QUARANTINED:
-        columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
+        columns = _read_columns(new.fact) | new.fact.model_dump(include={"valid_from", "valid_to"})
         await facts.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(tx, fact.id)
         await facts.add_sources(tx, [Source(fact.id, span) for span in new.spans])
@@ -311,11 +312,11 @@ class FactDeriver:
         conversation, recipes = work.conversation_id, await self._recipes(tx)
         stored = await facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
         known_facts = {known_fact.fact.id: known_fact for known_fact in stored}
-        for new_fact in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
-            known_facts[new_fact.fact.id] = RememberedFact(
-                new_fact.fact, new_fact.fact.occurred_at, new_fact.speaker, new_fact.vector
+        for draft in (draft for results in made for draft in results.facts if draft.fact.state != QUARANTINED):
+            known_facts[draft.fact.id] = KnownFact(
+                draft.fact, draft.fact.occurred_at, speaker=draft.speaker, vector=draft.vector
             )
-            for ended in new_fact.ends:
+            for ended in draft.ends:
                 known_facts.pop(ended, None)
         return replace(batch, known=list(known_facts.values()))
 

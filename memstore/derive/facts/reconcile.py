@@ -22,7 +22,7 @@ from datetime import datetime
 from typing import Literal
 
 from memstore.derive.facts.denials import denies
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import is_same_entity, same_subjects
 from memstore.derive.facts.normalization import (
     NOT,
@@ -73,7 +73,7 @@ class Resolution:
 
 
 def reconcile(
-    new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
+    new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
 ) -> Resolution:
     """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
@@ -83,7 +83,7 @@ def reconcile(
     return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
 
 
-def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
+def _may_not_end(new: FactDraft, ended: Iterable[KnownFact]) -> bool:
     """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
     if not _is_by_model(new.fact):
         return False
@@ -94,7 +94,7 @@ def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
     return is_set or any(is_protection(prior.fact) and not denies(prior.fact, new.fact, new.said) for prior in known)
 
 
-def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
+def _decide(new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
@@ -134,7 +134,7 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
     return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted), waits=is_against)
 
 
-def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+def _end_named(new: FactDraft, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
     """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
     ends = [
         prior
@@ -166,7 +166,7 @@ def _holds_at(fact: FactColumns, moment: datetime) -> bool:
 # -- the same
 
 
-def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | None:
+def _find_twin(new: FactDraft, mates: Iterable[KnownFact]) -> KnownFact | None:
     words = _plain(new.fact.text)
     identical = [prior for prior in mates if _plain(prior.fact.text) == words]
     if identical:
@@ -177,7 +177,7 @@ def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | No
     )
 
 
-def _is_near(new: ExtractedFact, prior: KnownFact) -> bool:
+def _is_near(new: FactDraft, prior: KnownFact) -> bool:
     fact, slot = prior.fact, new.slot
     if fact.type != new.fact.type or prior.cosine is None or prior.cosine < MIN_SAME_COSINE:
         return False
@@ -197,7 +197,7 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     return same and next(numbers) == next(numbers)
 
 
-def _fills_alike(new: ExtractedFact, prior: KnownFact) -> bool:
+def _fills_alike(new: FactDraft, prior: KnownFact) -> bool:
     """Whether one of the two is by a model, and the other by the reader, and both fill a slot with the same value."""
     fact, slot = prior.fact, new.slot
     if slot is None or fact.state != "active" or fact.attribute != slot.attribute or prior.by_hand is not None:
@@ -210,7 +210,7 @@ def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE_PREFIX)
 
 
-def says_no_more(new: ExtractedFact, prior: KnownFact) -> bool:
+def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
     fact, slot = prior.fact, new.slot
     if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
@@ -225,7 +225,7 @@ def says_no_more(new: ExtractedFact, prior: KnownFact) -> bool:
 
 
 def _decide_slot(
-    new: ExtractedFact,
+    new: FactDraft,
     slot: Slot,
     rivals: Sequence[KnownFact],
     said_at: datetime,
