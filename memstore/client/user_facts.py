@@ -157,7 +157,7 @@ class AsyncUserFacts:
         """
         check_name(name, "entity")
         async with self._database.user_transaction(self.id) as tx:
-            about = [*await facts.facts(tx, subject=name), *await facts.naming(tx, name)]
+            about = [*await facts.facts(tx, subject=name), *await facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(await facts.edges(tx, name)))
 
     async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
@@ -304,4 +304,4 @@ class AsyncUserFacts:
         """
         stored = await self._stored_fact(to_uuid(fact))
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.life(tx, stored)
+            return await facts.history(tx, stored)

@@ -60,9 +60,9 @@ def fold(facts: Sequence[FactDraft]) -> dict[UUID, KnownFact]:
         decision, fact = reconcile(new, list(stored.values())), new.fact
         if decision.waits:
             continue
-        if decision.twin is not None:
-            twin = decision.twin
-            stored[twin.fact.id] = replace(twin, last_said=max(twin.last_said, fact.occurred_at))
+        if decision.duplicate is not None:
+            duplicate = decision.duplicate
+            stored[duplicate.fact.id] = replace(duplicate, last_said=max(duplicate.last_said, fact.occurred_at))
             continue
         for one in decision.ended:
             one.fact.state, one.fact.valid_to = "superseded", decision.begins_at

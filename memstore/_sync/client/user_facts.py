@@ -157,7 +157,7 @@ class UserFacts:
         """
         check_name(name, "entity")
         with self._database.user_transaction(self.id) as tx:
-            about = [*facts.facts(tx, subject=name), *facts.naming(tx, name)]
+            about = [*facts.facts(tx, subject=name), *facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(facts.edges(tx, name)))
 
     def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
@@ -310,4 +310,4 @@ class UserFacts:
         """
         stored = self._stored_fact(to_uuid(fact))
         with self._database.user_transaction(self.id) as tx:
-            return facts.life(tx, stored)
+            return facts.history(tx, stored)

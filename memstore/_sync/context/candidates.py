@@ -365,7 +365,7 @@ def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
-    past = stored_facts.past(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
+    past = stored_facts.states_as_of(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for candidate in gone:

@@ -41,7 +41,7 @@ def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
     active = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
     if is_read:
         new = with_outdated(tx, new, fact, active, said_at)
-    return reconcile(new, active, said_at, find_twin=False).successor
+    return reconcile(new, active, said_at, find_duplicate=False).successor
 
 
 def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
