@@ -185,9 +185,9 @@ def extracted(messages: list[Message], least: float = MIN_NOTE_CONFIDENCE) -> li
     turns = list(in_turn(messages))
     notes = load_reader().read([turn_of(one.said, before) for one, before in turns])
     return [
-        Told(one.user, (one.id,), fact.text)
+        Told(one.user, (one.id,), draft.fact.text)
         for (one, before), noted in zip(turns, notes, strict=True)
-        for fact in extract(one.said, noted, before, least=least)
+        for draft in extract(one.said, noted, before, least=least)
     ]
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -30,6 +29,7 @@ from memstore.models import (
     Entity,
     Fact,
     FactChange,
+    FactColumns,
     Importance,
     Profile,
     latest_first,
@@ -37,9 +37,6 @@ from memstore.models import (
 from memstore.models.facts import with_state_now
 from memstore.store import facts, messages
 from memstore.store.database import Database
-
-if TYPE_CHECKING:
-    from memstore.derive.facts.manual_edits import NewFact
 
 ANY_STATE = "all"
 
@@ -160,7 +157,7 @@ class AsyncUserFacts:
         """
         check_name(name, "entity")
         async with self._database.user_transaction(self.id) as tx:
-            about = [*await facts.facts(tx, subject=name), *await facts.naming(tx, name)]
+            about = [*await facts.facts(tx, subject=name), *await facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(await facts.edges(tx, name)))
 
     async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
@@ -210,7 +207,7 @@ class AsyncUserFacts:
         """
         from memstore.derive.facts import manual_edits
         from memstore.derive.facts.drafts import STATEMENT
-        from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
+        from memstore.derive.facts.manual_edits import check_fact, redact_fact, strip_blanks
 
         columns: dict[str, Any] = {
             "text": text,
@@ -226,20 +223,20 @@ class AsyncUserFacts:
             "importance": importance,
             "expires_at": to_utc(expires_at, "expires_at"),
         }
-        new = NewFact(**strip_blanks(columns), sources=to_uuids(sources, "sources"))
+        new, source_ids = FactColumns.model_construct(**strip_blanks(columns)), to_uuids(sources, "sources")
         check_fact(new)
         await self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
         if type is None:
-            new = replace(new, type=await self._read_type(new))
+            new = new.model_copy(update={"type": await self._read_type(new)})
         if quarantined:
-            return await manual_edits.propose_fact(self._database, self.name, new)
+            return await manual_edits.propose_fact(self._database, self.name, new, source_ids)
         dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.add_fact(self._database, dependencies, self.name, new))
+        return with_state_now(await manual_edits.add_fact(self._database, dependencies, self.name, new, source_ids))
 
-    async def _read_type(self, new: NewFact) -> str:
+    async def _read_type(self, new: FactColumns) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
         from memstore.derive.facts.guidelines import Guidelines
         from memstore.derive.facts.manual_edits import read_type
@@ -307,4 +304,4 @@ class AsyncUserFacts:
         """
         stored = await self._stored_fact(to_uuid(fact))
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.life(tx, stored)
+            return await facts.history(tx, stored)

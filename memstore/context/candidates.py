@@ -28,7 +28,6 @@ from memstore.models import (
     Message,
     Reason,
     Role,
-    SaidFact,
     Tier,
 )
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
@@ -178,11 +177,12 @@ def _part(hits: Sequence[Hit], is_left_out: Callable[[Hit], bool]) -> tuple[list
 class _Details:
     """The texts of ranked facts and hits, by id, and the changes since they were said.
 
-    `said_facts` are the facts that messages among them say, `messages_before` those that short ones may answer.
+    `said_facts` are messages among them, each with a fact that it says and whether this holds; `messages_before` those
+    that short ones may answer.
     """
 
     texts: Mapping[UUID, ItemText]
-    said_facts: Sequence[SaidFact]
+    said_facts: Sequence[tuple[UUID, UUID, bool]]
     messages_before: Sequence[Message]
     changes: Changes
 
@@ -232,7 +232,7 @@ def _leave_out_outdated(
 ) -> tuple[list[Hit], list[Hit]]:
     """Return the hits, where those that hold no longer are marked or rank lower, and those that are left out."""
     asks, is_small = asks_what_holds(query.text), resolved.budget < SMALL_CONTEXT
-    holding = {said_fact.message_id for said_fact in details.said_facts if said_fact.holds}
+    holding = {message for message, _, holds in details.said_facts if holds}
     kept, outdated = _part(
         hits,
         lambda hit: details.changes.leaves_out(
@@ -374,17 +374,17 @@ async def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
-    past = await stored_facts.past(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
+    past = await stored_facts.states_as_of(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for candidate in gone:
-        chunk, before = candidate.chunk, past.get(candidate.chunk.item_id)
-        if before is None and not is_viewed:
+        chunk = candidate.chunk
+        if chunk.item_id not in past and not is_viewed:
             continue
-        successors = (before.successor,) if before and before.successor else ()
+        says, successor, is_expired = past.get(chunk.item_id, ("", None, False))
+        successors = (successor,) if successor else ()
         scores |= {successor: max(candidate.score, scores.get(successor, 0)) for successor in successors}
-        reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
+        reason = Reason.EXPIRED if is_expired else Reason.SUPERSEDED
         about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(candidate.score, 6), candidate.parts)
-        says = before.text if before else ""
         decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=successors))
     return decisions, scores

@@ -19,7 +19,6 @@ from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summa
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Read, Transaction
-from memstore.store.facts import StandingFact
 from memstore.store.summaries import Outline
 from memstore.strategies.base import Turn, split_turns
 
@@ -106,7 +105,7 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     ]
 
 
-def read_standing(request: Request, limit: int) -> Read[list[StandingFact]]:
+def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
     """Return the read of standing facts."""
     types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
     place = request.conversation_id, request.title
@@ -158,13 +157,13 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
     )
 
 
-def _standing(known_facts: Sequence[StandingFact]) -> list[Hit]:
+def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
     Behind allergies one's own come before others', and that somebody is not allergic stands last, and never alone. A
     name is not among them, since facts name their subject.
     """
-    once: dict[object, StandingFact] = {}
+    once: dict[object, Fact] = {}
     for fact in known_facts:
         if fact.importance == ALWAYS or root_of(fact.attribute) != NAME or fact.text.startswith("The user's "):
             once.setdefault(
@@ -190,7 +189,7 @@ def _standing(known_facts: Sequence[StandingFact]) -> list[Hit]:
     ]
 
 
-def _is_others(fact: StandingFact) -> bool:
+def _is_others(fact: Fact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
     return root_of(fact.attribute) != ALLERGY and is_somebodys(fact.subject)
 

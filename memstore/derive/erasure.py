@@ -295,15 +295,15 @@ async def _find_facts_read_with(
     if not messages:
         return []
     read = {
-        fact.id: set(content_words(fact.text))
+        fact: set(content_words(text))
         for conversation, conversation_runs in runs.items()
-        for fact in await erasure.facts_after(
-            tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES
-        )
+        for fact, text in (
+            await erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
+        ).items()
     }
-    for fact in await erasure.facts_by_models(tx):
-        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(fact.text))))
-        read[fact.id] = read.get(fact.id, set()) | names
+    for fact, text in (await erasure.facts_by_models(tx)).items():
+        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(text))))
+        read[fact] = read.get(fact, set()) | names
     erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if read else set()
     shared = {fact: words & erased for fact, words in read.items() if words & erased}
     said = await erasure.texts_of_facts(tx, list(shared), messages)

@@ -28,11 +28,11 @@ from memstore.ingest.add import UNCOUNTED_TOKENS, count_tokens
 from memstore.ingest.importers import ImportProblem, ImportReport, files
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
-from memstore.models import Conversation, FactSpan, Json, Message, Summary
+from memstore.models import Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.chunks import speaker_prefixed
 from memstore.store.messages import CLEARED_SETTING
-from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
+from memstore.store.rows import ChunkRow, ItemRow, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
 LINES_PER_BATCH = 500
@@ -50,7 +50,7 @@ NOT_MASKED = (
 NOT_COMPARED = {"recorded_at", "tokens", "counter"}
 VECTOR_LENGTH_TOLERANCE = 1e-3
 
-Item = TypeVar("Item", Message, Summary, FactWithHistory)
+Item = TypeVar("Item", Message, Summary, ItemRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class Entry(Generic[Item]):
     @property
     def row(self) -> Row:
         """The row of the table of items."""
-        return self.item.fact if isinstance(self.item, FactWithHistory) else self.item
+        return self.item.row if isinstance(self.item, ItemRow) else self.item
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +267,9 @@ class EntryBuilder:
         return row, vectors
 
 
-def _with_history(line: schema.FactLine, row: Any) -> FactWithHistory:
-    sources = [(FactSpan(src.message_id, src.start, src.stop, src.trust), src.recorded_at) for src in line.sources]
-    return FactWithHistory(row, sources, [change.model_dump() for change in line.history])
+def _with_history(line: schema.FactLine, row: Row) -> ItemRow:
+    sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
+    return ItemRow(row, [], sources, history)
 
 
 def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[ChunkRow]:

@@ -44,8 +44,6 @@ from memstore.models.facts import (
     FactType as FactType,
     Importance as Importance,
     KnownFact as KnownFact,
-    RememberedFact as RememberedFact,
-    SaidFact as SaidFact,
     kind_of as kind_of,
     latest_first as latest_first,
 )

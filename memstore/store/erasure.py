@@ -154,13 +154,6 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class ReadFact(NamedTuple):
-    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
-
-    id: UUID
-    text: str
-
-
 async def messages_to_delete(
     tx: Transaction,
     *,
@@ -236,15 +229,15 @@ async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequ
     return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
+async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> dict[UUID, str]:
+    """Return the subject, value and text of facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return await tx.all(SQL["facts_after"], ReadFact, **values)
+    return dict(await tx.tuples(SQL["facts_after"], **values))
 
 
-async def facts_by_models(tx: Transaction) -> list[ReadFact]:
-    """Return the facts of the user that chat models made."""
-    return await tx.all(SQL["facts_by_models"], ReadFact)
+async def facts_by_models(tx: Transaction) -> dict[UUID, str]:
+    """Return the subject, value and text of the facts that chat models made."""
+    return dict(await tx.tuples(SQL["facts_by_models"]))
 
 
 async def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -32,14 +31,12 @@ from memstore.models import (
     Entity,
     Fact,
     FactChange,
+    FactColumns,
     Importance,
     Profile,
     latest_first,
 )
 from memstore.models.facts import with_state_now
-
-if TYPE_CHECKING:
-    from memstore._sync.derive.facts.manual_edits import NewFact
 
 ANY_STATE = "all"
 
@@ -160,7 +157,7 @@ class UserFacts:
         """
         check_name(name, "entity")
         with self._database.user_transaction(self.id) as tx:
-            about = [*facts.facts(tx, subject=name), *facts.naming(tx, name)]
+            about = [*facts.facts(tx, subject=name), *facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(facts.edges(tx, name)))
 
     def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
@@ -209,7 +206,7 @@ class UserFacts:
         same words is then returned as it is.
         """
         from memstore._sync.derive.facts import manual_edits
-        from memstore._sync.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
+        from memstore._sync.derive.facts.manual_edits import check_fact, redact_fact, strip_blanks
         from memstore.derive.facts.drafts import STATEMENT
 
         columns: dict[str, Any] = {
@@ -226,20 +223,20 @@ class UserFacts:
             "importance": importance,
             "expires_at": to_utc(expires_at, "expires_at"),
         }
-        new = NewFact(**strip_blanks(columns), sources=to_uuids(sources, "sources"))
+        new, source_ids = FactColumns.model_construct(**strip_blanks(columns)), to_uuids(sources, "sources")
         check_fact(new)
         self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
         if type is None:
-            new = replace(new, type=self._read_type(new))
+            new = new.model_copy(update={"type": self._read_type(new)})
         if quarantined:
-            return manual_edits.propose_fact(self._database, self.name, new)
+            return manual_edits.propose_fact(self._database, self.name, new, source_ids)
         dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.add_fact(self._database, dependencies, self.name, new))
+        return with_state_now(manual_edits.add_fact(self._database, dependencies, self.name, new, source_ids))
 
-    def _read_type(self, new: NewFact) -> str:
+    def _read_type(self, new: FactColumns) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
         from memstore._sync.derive.facts.manual_edits import read_type
         from memstore.derive.facts.guidelines import Guidelines
@@ -313,4 +310,4 @@ class UserFacts:
         """
         stored = self._stored_fact(to_uuid(fact))
         with self._database.user_transaction(self.id) as tx:
-            return facts.life(tx, stored)
+            return facts.history(tx, stored)

@@ -29,7 +29,7 @@ from memstore.ingest.importers import ERASED, ImportProblem, ImportReport
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store.rows import FactWithHistory
+from memstore.store.rows import ItemRow
 
 APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
@@ -234,16 +234,17 @@ class _Restore:
                 new.append(entry)
         return new
 
-    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
+    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[ItemRow]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known_ids = set(erasure.known_facts(tx, [entry.item.fact.id for entry in rows]))
-        sources = {span.message_id for entry in rows for span, _ in entry.item.sources}
+        known_ids = set(erasure.known_facts(tx, [entry.row.id for entry in rows]))
+        sources = {source["message_id"] for entry in rows for source in entry.item.sources}
         places = archive.places(tx, sorted(sources))
-        erased = messages.erased_items(tx, [*(entry.item.fact.id for entry in rows), *sources])
+        erased = messages.erased_items(tx, [*(entry.row.id for entry in rows), *sources])
         since = erasure.last_erasure(tx)
-        new: dict[UUID, Entry[FactWithHistory]] = {}
+        new: dict[UUID, Entry[ItemRow]] = {}
         for entry in rows:
-            fact, said_in = entry.item.fact, [span.message_id for span, _ in entry.item.sources]
+            fact: Any = entry.row
+            said_in = [source["message_id"] for source in entry.item.sources]
             missing = [message for message in said_in if message not in places]
             if fact.id in known_ids or fact.id in new:
                 continue

@@ -151,13 +151,6 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class ReadFact(NamedTuple):
-    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
-
-    id: UUID
-    text: str
-
-
 def messages_to_delete(
     tx: Transaction,
     *,
@@ -231,15 +224,15 @@ def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[U
     return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
+def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> dict[UUID, str]:
+    """Return the subject, value and text of facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return tx.all(SQL["facts_after"], ReadFact, **values)
+    return dict(tx.tuples(SQL["facts_after"], **values))
 
 
-def facts_by_models(tx: Transaction) -> list[ReadFact]:
-    """Return the facts of the user that chat models made."""
-    return tx.all(SQL["facts_by_models"], ReadFact)
+def facts_by_models(tx: Transaction) -> dict[UUID, str]:
+    """Return the subject, value and text of the facts that chat models made."""
+    return dict(tx.tuples(SQL["facts_by_models"]))
 
 
 def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:

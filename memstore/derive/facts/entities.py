@@ -18,7 +18,7 @@ import numpy as np
 from memstore import ids
 from memstore.derive.facts.drafts import UNNAMED_SPEAKERS
 from memstore.derive.facts.normalization import STEM_LETTERS, plain
-from memstore.models import FactColumns, Message, RememberedFact, Role
+from memstore.models import FactColumns, KnownFact, Message, Role
 from memstore.months import months
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
@@ -103,7 +103,7 @@ _INTRODUCTION = (
 )
 
 
-def find_user_name(messages: Iterable[Message], known_facts: Iterable[RememberedFact]) -> str:
+def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]) -> str:
     """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
     names |= {
@@ -120,7 +120,7 @@ def find_user_name(messages: Iterable[Message], known_facts: Iterable[Remembered
     return str(*names) if len(names) == 1 else ""
 
 
-def is_own_name(name: str, user: UUID, known_facts: Iterable[RememberedFact]) -> bool:
+def is_own_name(name: str, user: UUID, known_facts: Iterable[KnownFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
     is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
     return is_called or any(
@@ -232,8 +232,8 @@ ATTRIBUTES = _CHANGING | {"medication", "appointment", "pet", "event", "likes", 
 
 
 def choose_known(
-    known_facts: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
-) -> list[RememberedFact]:
+    known_facts: Sequence[KnownFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
+) -> list[KnownFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
     Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning. A rare word
@@ -251,7 +251,7 @@ def choose_known(
     }
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
 
-    def weigh(known_fact: RememberedFact) -> float:
+    def weigh(known_fact: KnownFact) -> float:
         cosine = 0.0
         if known_fact.vector is not None and asked and len(known_fact.vector) == len(asked[0]):
             direction = known_fact.vector / (np.linalg.norm(known_fact.vector) or 1)
@@ -267,7 +267,7 @@ def choose_known(
             - 0.2 * (known_fact.fact.type == "event")  # what has happened is rarely ended
         )
 
-    chosen, room = list[RememberedFact](), MAX_KNOWN_CHARS
+    chosen, room = list[KnownFact](), MAX_KNOWN_CHARS
     for known_fact in sorted(known_facts, key=lambda known_fact: (-weigh(known_fact), known_fact.fact.id)):
         size = min(len(known_fact.fact.text), MAX_SHOWN_CHARS)
         if size <= room and len(chosen) < MAX_KNOWN_FACTS:

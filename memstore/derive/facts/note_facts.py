@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from memstore.derive.chunking import Spans, sentences
 from memstore.derive.facts.days import end_of_plan
-from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
+from memstore.derive.facts.drafts import STATEMENT, FactDraft, draft_fact, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
 from memstore.derive.facts.quotations import (
     MAX_QUOTATION_WORDS,
@@ -31,7 +31,7 @@ from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_art
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
 from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
-from memstore.models import Role, kind_of
+from memstore.models import Role
 
 MIN_ATTRIBUTE_SHARE = 0.8
 QUOTED_CONFIDENCE = 0.6
@@ -147,7 +147,7 @@ def extract(
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
-        named = [fact for fact in protections if fact.text]
+        named = [draft for draft in protections if draft.fact.text]
         if len(named) > 1:
             facts += named
         elif _is_plain(note, utterance.text, spans, code, is_alone=is_alone):
@@ -178,23 +178,20 @@ def extract(
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for sentence in typed:
         if not sentence.asks and not any(overlap(fact, sentence) for fact in facts):
-            said = (
-                quotation(utterance, sentence.start, sentence.stop),
-                STATEMENT,
-                kind_of(STATEMENT),
-                utterance.subject,
-            )
-            facts.append(FactDraft(*said, QUOTED_CONFIDENCE, code, sentence.start, sentence.stop))
+            text = quotation(utterance, sentence.start, sentence.stop)
+            said = (QUOTED_CONFIDENCE, code, sentence.start, sentence.stop)
+            facts.append(draft_fact(text, STATEMENT, utterance.subject, *said))
     return _in_order(facts, types)
 
 
-def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
+def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
     """Return facts as a message says them, each where it is said first, with types of one's own."""
     first: dict[tuple[str, str], FactDraft] = {}
-    for fact in facts:
+    for draft in drafts:
+        fact = draft.fact
         type = type_of(fact.text, types or {}) if fact.type in LOOSE_TYPES else None
-        first.setdefault((fact.subject, fact.text), replace(fact, type=type) if type else fact)
-    return sorted(first.values(), key=lambda fact: fact.start)
+        first.setdefault((fact.subject, fact.text), draft.with_columns(type=type) if type else draft)
+    return sorted(first.values(), key=lambda draft: draft.start)
 
 
 def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
@@ -255,11 +252,11 @@ def _draft_note(
     ends = None
     if type == "plan":
         ends = end_of_plan(words, utterance.occurred_at)
-    columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
+    told = (text, type, subject, note.confidence, code, *shown)
     is_sure = note.attribute in SINGLE and note.attribute_share >= MIN_ATTRIBUTE_SHARE and subject == utterance.subject
     attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
-    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
+    return draft_fact(*told, valid_to=ends, slot=slot, attribute=attribute, value=value)
 
 
 def _restricts_another(note: Note, text: str) -> bool:
@@ -331,8 +328,8 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
         if is_allergy and code in _ALLERGIC and len(key.split()) <= MAX_NAME_WORDS:
             text = _ALLERGIC[code][not note.holds].format(_named(utterance, code), name)
         slot = protection(GUARDED[note.attribute], key, holds=note.holds)
-        said = (kind_of(type), utterance.subject, note.confidence, code, value.start, value.stop)
-        made.append(FactDraft(text, type, *said, slot=slot))
+        said = (utterance.subject, note.confidence, code, value.start, value.stop)
+        made.append(draft_fact(text, type, *said, slot=slot))
     return made
 
 
@@ -373,7 +370,7 @@ def extract_memory(
         is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None
         said = (utterance.subject, QUOTED_CONFIDENCE, code, start, stop)
-        facts.append(FactDraft(text, type, kind_of(type), *said, slot=slot))
+        facts.append(draft_fact(text, type, *said, slot=slot))
     return _in_order(facts, types)
 
 

@@ -21,8 +21,8 @@ from memstore.derive.facts.drafts import (
     FactBatch,
     FactDraft,
     TrustPolicy,
+    attribute_to,
     is_pasted,
-    to_fact,
 )
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.normalization import CONSTRAINT
@@ -65,11 +65,11 @@ class ReaderExtractor:
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [self._read(batch) for batch in batches]
-        vectors = iter(self.dependencies.embed([draft.text for _, drafts in read for _, draft in drafts]))
+        vectors = iter(self.dependencies.embed([draft.fact.text for _, drafts in read for _, draft in drafts]))
         extracted = []
         for batch, (to_seq, drafts) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
-            facts = [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
+            facts = [attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
             extracted.append(ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
@@ -144,7 +144,7 @@ def read_statement(text: str, subject: str) -> Statement:
     if denied := _HAS_NOT.match(spoken):
         notes = [replace(note, holds=note.holds and not _is_object(note, denied, spoken)) for note in notes]
     facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
-    types = [fact.type for fact in facts]
+    types = [draft.fact.type for draft in facts]
     type = CONSTRAINT if CONSTRAINT in types else next(iter(types), STATEMENT)
     return Statement(type, facts[0].slot if len(facts) == 1 else None)
 

@@ -17,7 +17,7 @@ from itertools import compress
 
 from memstore._sync.store import facts
 from memstore._sync.store.database import Transaction
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import PLAN, PLANNED_TYPES, is_protection
 from memstore.derive.facts.quotations import words_of
@@ -81,13 +81,13 @@ _NAMED = re.compile(
 
 def with_outdated(
     tx: Transaction,
-    new: ExtractedFact,
+    new: FactDraft,
     fact: FactColumns,
     known: Sequence[KnownFact],
     last_said: datetime,
     *,
     by_hand: bool = False,
-) -> ExtractedFact:
+) -> FactDraft:
     """Return a new fact with those that it makes outdated, and with the first that makes it outdated.
 
     `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
