@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +59,6 @@ class AsyncUserFacts:
         ids: Sequence[UUID] | None = None,
         before: Fact | UUID | None = None,
         limit: int | None = None,
-        unused_since: When | None = None,
     ) -> list[Fact]:
         """Return facts with their sources, what matters first.
 
@@ -74,8 +72,7 @@ class AsyncUserFacts:
         asked for; unknown ones are left out.
 
         With a `limit` a page of them as they are now: `before` is the last fact of the page before; `NotFound` if it is
-        gone. With `unused_since` those that were known then and have been in no context since, as the receipts say:
-        these are kept for `receipt_retention_days`.
+        gone.
         """
         if limit is not None:
             check_number(limit, "limit")
@@ -93,21 +90,10 @@ class AsyncUserFacts:
             "subject": subject,
             "kind": kind,
         }
-        if unused_since is not None:
-            filters["unused_since"] = to_utc(unused_since, "unused_since")
-            self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
             hits = await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
         return list(map(with_state_now, hits)) if moment is None else hits
-
-    def _check_receipts_since(self, moment: datetime | None) -> None:
-        days = self._runtime.settings.receipt_retention_days
-        if moment is None or moment < datetime.now(UTC) - timedelta(days=days):
-            raise InvalidInput(
-                f"unused_since={moment}: receipts say what was in contexts, and are kept for {days} days "
-                "(receipt_retention_days). Give a later moment."
-            )
 
     async def fact_types(self) -> list[str]:
         """Return the types that a fact of this user may have: memstore's own, then the others.

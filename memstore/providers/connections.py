@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 MAX_TRIES = 4
 PAUSE_SECONDS = 0.5
-MAX_BATCH_TEXTS = 32
+MAX_BATCH_TEXTS, MAX_TEXT_TOKENS = 32, 8191
 
 
 class TransientError(Exception):
@@ -152,7 +152,7 @@ class ServedEmbedder:
     """
 
     def __init__(self, endpoint: EmbeddingEndpoint, settings: Settings) -> None:
-        self.max_tokens = settings.embedding_max_tokens
+        self.max_tokens = MAX_TEXT_TOKENS
         self._endpoint = endpoint
         self._settings = settings
         self._dimensions: int | None = None

@@ -53,7 +53,7 @@ Json = dict[str, Any]
 # Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
 WINDOW, LOCAL_WINDOW = 16_384, 4096
 # An answer may take minutes, an open door does not.
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS, RERANK_SECONDS = 5.0, 10.0
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
 _SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
 # Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
@@ -82,7 +82,7 @@ def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
     """Return the reranker of this name. Asks the server nothing yet."""
     server = _server(settings, settings.rerank_url, settings.rerank_api_key)
-    return OpenAIReranker(_require_model(model), server, settings.rerank_timeout_seconds)
+    return OpenAIReranker(_require_model(model), server)
 
 
 def _require_model(model: str) -> str:
@@ -383,10 +383,9 @@ class OpenAIEmbeddings:
 class OpenAIReranker:
     """A Reranker that answers at /rerank as Cohere's does: vLLM, llama.cpp, Jina, OpenRouter."""
 
-    def __init__(self, model: str, server: OpenAIServer, timeout: float) -> None:
+    def __init__(self, model: str, server: OpenAIServer) -> None:
         self._model = model
         self._server = server
-        self._timeout = timeout
         self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
@@ -401,7 +400,7 @@ class OpenAIReranker:
         }
         service = self._server.service
 
-        answer = Retries(service, self._timeout).run_in_time(
+        answer = Retries(service, RERANK_SECONDS).run_in_time(
             lambda seconds: self._server.post("/rerank", self._model, body, seconds)
         )
         scores = np.full(len(texts), np.nan)

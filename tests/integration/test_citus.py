@@ -223,7 +223,7 @@ def test_a_verification_searches_every_node_as_the_user(distributed: str) -> Non
 
 async def test_workers_backfills_tokens_and_erasure(distributed: str) -> None:
     """What the operator has stays on the coordinator, and is asked for beside what users have."""
-    async with await WorkingStore.open(distributed, settings=SETTINGS | {"worker_sweep_seconds": 1}) as store:
+    async with await WorkingStore.open(distributed, settings=SETTINGS) as store:
         token, erin = await store.tokens.create(user="erin", days=1), ids.user_id("erin")
         talk = store.user("erin").conversation("c")
         await talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(30)])

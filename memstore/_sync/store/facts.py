@@ -86,15 +86,13 @@ def facts(
     as_of: datetime | None = None,
     before: UUID | None = None,
     limit: int | None = None,
-    unused_since: datetime | None = None,
 ) -> list[Fact]:
     """Return the user's facts with their sources, what matters first; as they were known at a past moment.
 
-    With a `limit` a page of them as they are now: those that come after the fact `before`. With `unused_since` those
-    that were known then and of which no receipt since says that they were in a context.
+    With a `limit` a page of them as they are now: those that come after the fact `before`.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "unused_since": unused_since, "type_order": list(TYPE_ORDER)}
+    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER)}
     if limit is not None:
         ids = tx.column(SQL["fact_page"], limit=limit, before=before, **values)
         if not ids and before is not None and fact(tx, before) is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
@@ -38,6 +38,7 @@ from memstore.derive.facts.reconcile import (
 from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
+from memstore.models.messages import SESSION_GAP
 from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
@@ -336,9 +337,8 @@ class FactDeriver:
         rising = await messages.in_rising_time(tx, [*reversed(newest), *new.messages])
         before, read, to_seq = rising[: len(newest)], rising[len(newest) :], new.to_seq
         if self.producer.uses_llm:
-            settings = self.dependencies.settings
-            gap = timedelta(hours=settings.session_gap_hours)
-            if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
+            size = self.dependencies.settings.segment_tokens
+            if (first := next(split_segments(read, SESSION_GAP, size), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
         (guidelines,) = await self._guidelines(tx, work.conversation_id)
         return FactBatch(to_seq, [*before, *read], len(before), guidelines)

@@ -31,6 +31,7 @@ from memstore.derive.facts.reader_extractor import ReaderExtractor
 from memstore.derive.facts.reconcile import Resolution, end_of, reconcile, says_no_more
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
+from memstore.models.messages import SESSION_GAP
 from memstore.store.rows import PendingWork, StaleWork
 
 MAX_COMPARED_FACTS = 64
@@ -324,9 +325,8 @@ class FactDeriver:
         rising = messages.in_rising_time(tx, [*reversed(newest), *new.messages])
         before, read, to_seq = rising[: len(newest)], rising[len(newest) :], new.to_seq
         if self.producer.uses_llm:
-            settings = self.dependencies.settings
-            gap = timedelta(hours=settings.session_gap_hours)
-            if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
+            size = self.dependencies.settings.segment_tokens
+            if (first := next(split_segments(read, SESSION_GAP, size), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
         (guidelines,) = self._guidelines(tx, work.conversation_id)
         return FactBatch(to_seq, [*before, *read], len(before), guidelines)
