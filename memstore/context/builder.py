@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
@@ -218,19 +217,18 @@ def compress_turns(
         left_out=[*candidates.left_out, *_dropped_turns(view)],
         compressed=view.steps,
         sections=merge_sections(COMPRESSED_WEIGHTS, candidates.sections),
-        static=not any(getattr(strategy, "by_question", False) for strategy in strategies),
+        static=not any(strategy.by_question for strategy in strategies),
     )
 
 
 def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
     """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
-    for (strategy, reason), group in groupby(view.dropped, key=lambda drop: (drop.strategy, drop.reason)):
-        turns = [drop.turn for drop in group]
-        seqs = sorted(turn.first_seq for turn in turns)
-        tokens = sum(view.sizes[seq] for seq in seqs)
-        note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
-        first = turns[0].messages[0]
-        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
+    for dropped in view.dropped:
+        first, last = dropped.turns[0].messages[0], dropped.turns[-1].first_seq
+        tokens = sum(view.sizes[turn.first_seq] for turn in dropped.turns)
+        about = f"{len(dropped.turns)} turns between the messages {first.seq} and {last}: {dropped.reason}"
+        note = f"{dropped.strategy}: {about}"
+        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(first.seq, last))
 
 
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:

@@ -201,7 +201,7 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
     request, visibility = resolved.request, resolved.visibility
     every = summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
     seen = visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
-    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+    if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
     known_facts = [fact for fact in facts.facts(tx, as_of=request.as_of) if fact.importance != UNIMPORTANT]
     kept = set(visibility.fact_ids(tx, [fact.id for fact in known_facts]))
