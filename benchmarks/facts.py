@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.chunking import sentences
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.note_facts import MIN_NOTE_CONFIDENCE, Utterance, extract, turn_of
 from memstore.derive.reader.model import load as load_reader
+from memstore.language.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import BM25_B, idf, saturate

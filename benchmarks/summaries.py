@@ -47,10 +47,11 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.chunking import sentences, split_segments
+from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.summaries import extractive
 from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
+from memstore.language.sentences import sentences
 from memstore.models import Message, Summary
 from memstore.models.messages import SESSION_GAP
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder

@@ -14,11 +14,11 @@ from memstore.context.utterances import (
     MAX_PIECE_CHARS,
     answers,
     find_antecedent,
-    is_question,
     says_nothing,
     score_comment,
 )
 from memstore.derive.facts.quotations import words_of
+from memstore.language import is_question
 from memstore.models import (
     MAX_PREVIEW_CHARS,
     UNIMPORTANT,

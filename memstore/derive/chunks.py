@@ -12,8 +12,9 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import to_thread
-from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models, messages

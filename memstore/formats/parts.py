@@ -20,6 +20,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, Protocol
 
+from memstore.language import LETTERS
 from memstore.models import Hit, Json, Message, Role, Summary, Tier, in_order_of_time
 from memstore.strategies.base import Block, Entry
 from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day, remove_controls
@@ -331,17 +332,16 @@ HITS_HEAD = "Said before:"
 INDENT = " "
 
 _ROLES = frozenset({*map(str, Role), "human", "summary", "record", "function"})
-_COLONS = re.compile("[:\u02d0\u2236\ua789\ufe13\ufe55\uff1a]")
+_COLONS = dict.fromkeys(map(ord, ":\u02d0\u2236\ua789\ufe13\ufe55\uff1a"), " ")
 _INVISIBLE = frozenset({"Cc", "Cs", "Co", "Cn"})
-_WORDS = re.compile(r"[^\W\d_]+")
-_QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
+_QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02'), "'")
 
 
 def clean_name(name: object) -> str:
     """Return a name on one line, without colons or invisible characters; it may become empty."""
     kinds = [(char, unicodedata.category(char)) for char in remove_controls(str(name))]
     seen = "".join(" " if char.isspace() or kind in _INVISIBLE else char for char, kind in kinds if kind != "Cf")
-    return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
+    return escape_control_tokens(" ".join(seen.translate(_COLONS).split()))
 
 
 def speaker_label(role: str, name: object = None) -> str:
@@ -352,9 +352,10 @@ def speaker_label(role: str, name: object = None) -> str:
     cleaned = clean_name(name or "")
     if not cleaned:
         return str(role)
-    words = _WORDS.findall(unicodedata.normalize("NFKC", cleaned).casefold())
-    if {*words[:1]} & _ROLES or "calls" in words or _QUOTES.search(cleaned):
-        return f'{role} "{_QUOTES.sub(chr(39), cleaned)}"'
+    words = LETTERS.findall(unicodedata.normalize("NFKC", cleaned).casefold())
+    quotable = cleaned.translate(_QUOTES)
+    if {*words[:1]} & _ROLES or "calls" in words or quotable != cleaned:
+        return f'{role} "{quotable}"'
     return cleaned if role == Role.USER else f"{role} {cleaned}"
 
 

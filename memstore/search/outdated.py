@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from uuid import UUID
 
+from memstore.language import load_weekdays, load_words
 from memstore.models import FactStep, Hit, Role, Tier
-from memstore.months import months
 from memstore.text import format_day
 
 MAX_LATER_FACTS = 2
@@ -22,7 +22,7 @@ LEAD_HITS = 10
 NEWEST_LEAD, MAX_SCORE_GAP = 0.2, 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
-_CALENDAR = re.compile(rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|{'|'.join(months())}", re.IGNORECASE)
+_CALENDAR = load_words("months") | load_weekdays("en")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -144,7 +144,7 @@ def _names(text: str) -> set[str]:
 
 def _told_names(text: str) -> list[str]:
     """Return the names that a fact in plain words tells; a quotation may begin with any word, and have any case."""
-    return [] if '"' in text else sorted(name for name in _names(text) if not _CALENDAR.fullmatch(name))
+    return [] if '"' in text else sorted(name for name in _names(text) if name not in _CALENDAR)
 
 
 def _pattern(word: str) -> re.Pattern[str]:

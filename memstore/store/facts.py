@@ -5,7 +5,6 @@ The log has who changed which columns of a fact, so that each change can be undo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict, NotFound
+from memstore.language import has_word
 from memstore.models import (
     TYPE_ORDER,
     Edge,
@@ -103,8 +103,7 @@ async def facts(
 async def facts_mentioning(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = await tx.tuples(SQL["naming"], name=name)
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    named = [id for id, text in rows if whole.search(text)]
+    named = [id for id, text in rows if has_word(text, name)]
     return latest_first(await facts(tx, ids=named)) if named else []
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from memstore.derive.chunking import sentences
 from memstore.derive.summaries.choice import MAX_SENTENCES, choose_sentences, top_sentences
 from memstore.derive.summaries.cues import score_sentence
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
+from memstore.language.sentences import sentences
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
 from memstore.strategies.base import (

@@ -15,15 +15,9 @@ from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import Filters, ItemText
 from memstore._sync.store.database import Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
-from memstore.context.utterances import (
-    MAX_PIECE_CHARS,
-    answers,
-    find_antecedent,
-    is_question,
-    says_nothing,
-    score_comment,
-)
+from memstore.context.utterances import MAX_PIECE_CHARS, answers, find_antecedent, says_nothing, score_comment
 from memstore.derive.facts.quotations import words_of
+from memstore.language import is_question
 from memstore.models import MAX_PREVIEW_CHARS, UNIMPORTANT, Chunk, Decision, Hit, Message, Reason, Role, Tier
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order

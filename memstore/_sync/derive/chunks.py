@@ -16,8 +16,9 @@ from memstore._sync.store import chunks, embedding_models, messages
 from memstore._sync.store.chunks import Model, new_chunk, speaker_prefixed
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
-from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store.rows import NewChunk, PendingWork, Row

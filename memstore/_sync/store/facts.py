@@ -6,7 +6,6 @@ The log has who changed which columns of a fact, so that each change can be undo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from memstore import ids
 from memstore._sync.store import chunks
 from memstore._sync.store.database import Read, Transaction, read_all
 from memstore.errors import Conflict, NotFound
+from memstore.language import has_word
 from memstore.models import (
     TYPE_ORDER,
     Edge,
@@ -104,8 +104,7 @@ def facts(
 def facts_mentioning(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = tx.tuples(SQL["naming"], name=name)
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    named = [id for id, text in rows if whole.search(text)]
+    named = [id for id, text in rows if has_word(text, name)]
     return latest_first(facts(tx, ids=named)) if named else []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
@@ -25,8 +24,6 @@ from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
 KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
 PROCEDURE = "procedure"
-# NUL as well: Postgres cannot keep it.
-_SPACES = re.compile(r"[\s\0]+")
 
 
 class _Quote(BaseModel):
@@ -133,4 +130,5 @@ def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
 
 def tidy(text: str) -> str:
     """Return a text on one line."""
-    return _SPACES.sub(" ", text).strip()
+    # NUL as well: Postgres cannot keep it.
+    return " ".join(text.replace("\0", " ").split())

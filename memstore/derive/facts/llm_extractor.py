@@ -52,9 +52,9 @@ from memstore.derive.facts.normalization import (
     protects,
 )
 from memstore.derive.facts.quotes import Span, find_source
-from memstore.derive.language import language_of
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
+from memstore.language.detection import language_of
 from memstore.models import QUARANTINED, FactColumns, KnownFact, Message, Role
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line

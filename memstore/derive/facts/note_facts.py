@@ -13,7 +13,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from memstore.derive.chunking import Spans, sentences
 from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, draft_fact, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
@@ -29,8 +28,10 @@ from memstore.derive.facts.quotations import (
 )
 from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_article
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
-from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
+from memstore.language import compile_phrases, load_phrases
+from memstore.language.detection import UNKNOWN, language_of
+from memstore.language.sentences import Spans, sentences
 from memstore.models import Role
 
 MIN_ATTRIBUTE_SHARE = 0.8
@@ -53,7 +54,7 @@ MAX_STANDING_WORDS = 10
 MIN_IDENTITY_CONFIDENCE = 0.85
 # Friends tell each other stories.
 MIN_CONFIDENCE_AMONG_FRIENDS = {"constraint": 0.85, "identity": 0.99}
-_ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
+_ALLERGY = compile_phrases("allerg*")
 _COMPOUND = re.compile(r"[ -]\w+(?= allerg(?:y|ies)\b)", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
 _CLAUSE = re.compile(
@@ -68,7 +69,7 @@ _ALLERGISCH = re.compile(
     re.IGNORECASE,
 )
 _AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
-_NOT_ONLY = re.compile(r"\bnot (?:only|just)\b|\bnicht nur\b", re.IGNORECASE)
+_NOT_ONLY = compile_phrases("not only, not just, nicht nur")
 # How an allergy is told, and that it is none, in the languages of the reader.
 _ALLERGIC = {
     "en": ("{} is allergic to {}.", "{} is not allergic to {}."),
@@ -82,17 +83,12 @@ _FOR_SOME_TIME = re.compile(
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
-_UNSURE_DENIAL = re.compile(
-    r"\b(?:maybe|perhaps|might|probably|not true|ever think|told the|so that|pretend\w*|for a while|said my|vielleicht"
-    r"|angeblich)\b",
-    re.IGNORECASE,
-)
-_REACTION = re.compile(r"\b(?:react\w*|badly|intoleran\w*|tolerate|reagier\w*|vertrag\w*|verträg\w*)\b", re.IGNORECASE)
-_FOR_GOOD = re.compile(r"\b(?:any ?more|no longer|for good|mehr|abgesetzt|stopped)\b", re.IGNORECASE)
-_NO_NAME = re.compile(
-    r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
-    r"|(?:tablet|pill|capsule|dose|medication|medicine|med|drug|medikament|milligram|tablette|kapsel)\w*",
-    re.IGNORECASE,
+_UNSURE_DENIAL = load_phrases("unsure_denial")
+_REACTION = compile_phrases("react*, badly, intoleran*, tolerate, reagier*, vertrag*, verträg*")
+_FOR_GOOD = compile_phrases("anymore, any more, no longer, for good, mehr, abgesetzt, stopped")
+_NO_NAME = compile_phrases(
+    "mild, severe, serious, bad, slight, known, food, seasonal, life-threatening, leicht*, schwer*, tablet*, pill*"
+    ", capsule*, dose*, medication*, medicine*, med*, drug*, medikament*, milligram*, kapsel*"
 )
 _FORGET = re.compile(
     r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
@@ -101,7 +97,7 @@ _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECAS
 # Types that give way to one's own; the others hold always.
 LOOSE_TYPES = (STATEMENT, "plan", "task", "event", "possession")
 _USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
-_USERS = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
+_USERS = compile_phrases("the user's, user's")
 _CALLED_USER = re.compile(
     r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)"
     r"(?=['’]s\b| (?!(?:interface|manual|account|name|group)s?\b)\w+(?:s|ed|t)\b)",

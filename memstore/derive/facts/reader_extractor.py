@@ -32,6 +32,7 @@ from memstore.derive.facts.slots import Slot
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader import read_notes
 from memstore.derive.reader.notes import Note, ReaderInput
+from memstore.language import compile_phrases
 from memstore.models import ADDRESSEE, IMPORTED_MEMORY, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
@@ -159,8 +160,10 @@ def _as_spoken(text: str, subject: str) -> str:
     return f"I{_THIRD.sub(_first_person, rest, count=1)}" if rest[:1] == " " else words_of(text)
 
 
-_HAS_NOT = re.compile(r"I (?:(?:do not|don['’]t) (?:have|take)|no longer (?:has|takes))\b", re.IGNORECASE)
-_NO_MORE = re.compile(r" ?(?:any ?more|any longer)?[ .!]*", re.IGNORECASE)
+_HAS_NOT = compile_phrases(
+    "I do not have, I do not take, I don't have, I don't take, I no longer has, I no longer takes"
+)
+_NO_MORE = ("", "anymore", "any more", "any longer")
 
 
 def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
@@ -168,7 +171,7 @@ def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
     if note.attribute not in ("condition", "medicine") or note.value is None:
         return False
     is_next = not text[denied.end() : note.value.start].strip()
-    return is_next and _NO_MORE.fullmatch(text, note.value.stop) is not None
+    return is_next and text[note.value.stop :].strip(" .!").casefold() in _NO_MORE
 
 
 _THIRD = re.compile(r"(?<=^ )\w+s(?:n['’]t)?\b")

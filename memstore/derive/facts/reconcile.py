@@ -15,7 +15,6 @@ ones are active in the end, whichever comes first. For that, a known fact counts
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -33,6 +32,7 @@ from memstore.derive.facts.normalization import (
     takes_away_protection,
 )
 from memstore.derive.facts.slots import Slot
+from memstore.language import NUMBER, WORD
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE_PREFIX = "llm-facts/"
@@ -186,7 +186,7 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     """Whether two facts by models give one attribute the same value, in other words."""
     if not (_is_by_model(fact) and _is_by_model(other)) or fact.value is None or fact.attribute != other.attribute:
         return False
-    numbers = (sorted(_NUMBER.findall(text)) for text in (fact.text, other.text))
+    numbers = (sorted(NUMBER.findall(text)) for text in (fact.text, other.text))
     same = fact.value.casefold() == (other.value or "").casefold() and is_denied(fact.text) == is_denied(other.text)
     return same and next(numbers) == next(numbers)
 
@@ -277,7 +277,7 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 def is_same_value(value: str, other: str) -> bool:
     """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
-    words, other_words = (set(_WORD.findall(each.casefold())) for each in (value, other))
+    words, other_words = (set(WORD.findall(each.casefold())) for each in (value, other))
     return words <= other_words or other_words <= words
 
 
@@ -309,15 +309,11 @@ def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
         if words != other_words and _without_denial(words) == _without_denial(other_words):
             return True
     text, other = _plain(fact.text), _plain(prior.fact.text)
-    return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
+    return text != other and NUMBER.sub("0", text) == NUMBER.sub("0", other)
 
 
 def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:-1] if words[-1:] == (NOT,) else words
-
-
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_WORD = re.compile(r"\w+")
 
 
 def _plain(text: str) -> str:

@@ -17,7 +17,7 @@ from itertools import groupby, takewhile
 from uuid import UUID
 
 from memstore import ids
-from memstore.derive.chunking import SUMMARIZED_ROLES, sentences, split_text
+from memstore.derive.chunking import SUMMARIZED_ROLES, split_text
 from memstore.derive.summaries.choice import (
     DAY_LINE_TOKENS,
     NAMES,
@@ -30,6 +30,7 @@ from memstore.derive.summaries.choice import (
 )
 from memstore.derive.summaries.cues import TOOL_SPEAKER, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
+from memstore.language.sentences import sentences
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
