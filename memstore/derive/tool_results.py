@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from memstore.language import WORD, compile_phrases, word_set
+from memstore.language import WORD, load_phrases, word_set
 from memstore.language.sentences import sentences
 from memstore.models import Json, Message
 from memstore.store.tokenize import terms
@@ -33,15 +33,7 @@ MAX_INPUTS = 8
 
 Count = Callable[[str], int]
 
-_FAILURE = compile_phrases(
-    "*error, *exception, traceback, fail, fails, failed, failure, fatal, denied, refused, invalid, timed out, time out"
-    ", timedout, timeout, not found, missing, fehler*, fehlgeschlagen"
-)
-_RESULT = compile_phrases(
-    "total, sum, in all, passed, found, row, rows, result, results, matches, confirmed, created, accepted, complete"
-    ", completed, succe*, booked, deployed, wrote, written, updated, deleted, saved, published, reference, insgesamt"
-    ", gesamt, gefunden, erfolgreich"
-)
+_FAILURE, _RESULT = load_phrases("failures"), load_phrases("results")
 _IDENTITIES = word_set("id ids uuid ref reference number code sha revision version key name title url path")
 _STATES = word_set("status state ok success total count price amount date until error message")
 # What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.

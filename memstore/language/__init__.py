@@ -44,7 +44,7 @@ def load_words(name: str, *codes: str) -> frozenset[str]:
     return word_set(" ".join(_lists(name, codes)).replace("/", " "))
 
 
-def load_weekdays(*codes: str) -> frozenset[str]:
+def load_days(*codes: str) -> frozenset[str]:
     """Return the days of the week, and each with an s: "on Mondays"."""
     days = load_words("weekdays", *codes)
     return days.union(f"{day}s" for day in days)

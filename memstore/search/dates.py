@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.language import WORD, load_weekdays, load_words, number_words
+from memstore.language import WORD, load_days, load_words, number_words
 
 _NAMES = number_words("months")
 _MONTHS = _NAMES | number_words("short_months")
@@ -122,7 +122,7 @@ _AND = re.compile(r"\s*年?\s*(?:,|and|or|und|oder|et|ou|y|o|e|和|与|或|、)\
 _BOTH = re.compile(r"[\s年]*[,，]?\s*(?:and|but|und|aber|et|mais|y|e|pero|但?和?|与)?\s*", re.IGNORECASE)
 _UNITS = "年月日년월일"
 # "The week before 8 May" is spoken of around that day.
-_NEAR = load_words("stretches") | load_weekdays("en")
+_NEAR = load_words("stretches") | load_days("en")
 _FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
 
 

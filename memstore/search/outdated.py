@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from uuid import UUID
 
-from memstore.language import load_weekdays, load_words
+from memstore.language import load_days, load_words
 from memstore.models import FactStep, Hit, Role, Tier
 from memstore.text import format_day
 
@@ -22,7 +22,7 @@ LEAD_HITS = 10
 NEWEST_LEAD, MAX_SCORE_GAP = 0.2, 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
-_CALENDAR = load_words("months") | load_weekdays("en")
+_CALENDAR = load_words("months") | load_days("en")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"

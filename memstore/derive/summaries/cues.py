@@ -19,9 +19,9 @@ from memstore.language import (
     WORD,
     compile_phrases,
     is_question,
+    load_days,
     load_numbers,
     load_phrases,
-    load_weekdays,
     load_words,
 )
 from memstore.models import Role
@@ -93,7 +93,7 @@ _OFTEN = _phrases("twice *, zweimal *, dreimal *, three times *")
 _COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
 _COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
 _COUNTS |= {"twice", "zweimal", "dreimal"}
-_CALENDAR = load_weekdays("en", "de") | (load_words("months", "en", "de") - {"may"})
+_CALENDAR = load_days("en", "de") | (load_words("months", "en", "de") - {"may"})
 _WHEN = load_phrases("when", ignore_case=False)
 _MATTERS = load_phrases("matters", ignore_case=False)
 _FIRST_PERSON = _phrases("i, my, we, our, ich, mein*, wir, unser*")
