@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memstore.language import compile_phrases, load_words, word_set
+from memstore.language import load_phrases, load_words
 from memstore.search.dates import NamedDate, asked_time
 from memstore.search.outdated import asks_what_holds
 from memstore.store.tokenize import terms
@@ -123,17 +123,9 @@ _EVENT = re.compile(
     rf"[\w-]*(?:{_EREIGNISSE})(?:e?s)?\b",
     re.IGNORECASE,
 )
-_OF_TALK = compile_phrases(
-    "conversation, conversations, discussion, discussions, discuss*, chat, chats, session, sessions, so far, over time"
-    ", all, every, each, series, both, how, across, *gespräch*, *unterh*, *bisher*, alle*, wie"
-)
+_OF_TALK = load_phrases("talk")
 # Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
-_NO_TOPIC = word_set(
-    "chat chronolog convers discuss everyth far give make mention messag order overview pleas quick recap session short"
-    " sum summari talk tell thing timelin today write yesterday"
-    " bish bitt chronologisch fass gesproch gesprach gestern gib heut kann kurz mach reihenfolg uberblick unterhalt"
-    " worub zeitleist zusamm zusammenfass"
-)
+_NO_TOPIC = load_words("request_terms")
 
 
 def asks_for_list(question: str) -> bool:
