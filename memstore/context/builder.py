@@ -14,10 +14,23 @@ from memstore.context.candidates import collect_candidates, hits_for_budget
 from memstore.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
 from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
+from memstore.context.replay import pack
 from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import (
+    MAX_PREVIEW_CHARS,
+    Context,
+    Decision,
+    EventType,
+    Fact,
+    Json,
+    Reason,
+    Receipt,
+    Section,
+    Summary,
+    Tier,
+)
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.recall import Query, QueryBuilder, rerank
 from memstore.store import erasure, receipts, summaries
@@ -77,10 +90,11 @@ async def build_context(
         needed = await builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
     models = {"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {})
-    receipt = _finish_receipt(context.receipt, resolved, models)
+    receipt = replace(_finish_receipt(context.receipt, resolved, models), question=text[:MAX_PREVIEW_CHARS])
     if resolved.exists:
-        receipt = await _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
+        packed = await to_thread(pack, context) if resolved.request.keep else b""
+        receipt = await _save_receipt(database, resolved, receipt, packed)
+    return replace(context, receipt=receipt, **_statistics(resolved, history))
 
 
 async def _read_history(
@@ -234,7 +248,6 @@ def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
     request = resolved.request
     masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
-    # The texts of sections stand among the receipt's texts.
     sections = [
         {name: value for name, value in section.as_dict().items() if name != "text"} for section in resolved.sections
     ]
@@ -266,8 +279,11 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     )
 
 
-async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
-    """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
+async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt, packed: bytes) -> Receipt:
+    """Keep the receipt with what was sent and tell of it; return it with its id.
+
+    Unless something was erased meanwhile, which it may quote.
+    """
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
@@ -287,18 +303,16 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
         tx.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
-            await receipts.add(tx, receipt)
+            await receipts.add(tx, receipt, packed)
     return receipt
 
 
-def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
-    """Return how many messages are in word for word, of how many, and by which strategies."""
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory) -> Json:
+    """Return how many messages the conversation has, and by which strategies it was compressed."""
     last = resolved.last
     if resolved.request.as_of is not None:
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)
     return {
-        "messages_kept": len(receipt.asked)
-        + sum(1 + len(decision.others) for decision in receipt.included if decision.kind == "turn"),
         "messages_total": max(0, last - resolved.after_seq),
         "strategy": ", ".join(strategy.name for strategy in resolved.strategies) or "none",
     }

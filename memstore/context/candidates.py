@@ -355,7 +355,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:MAX_PREVIEW_CHARS])
+    return Decision(*about, preview=hit.text[:MAX_PREVIEW_CHARS])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -386,5 +386,5 @@ async def _superseded(
         scores |= {successor: max(candidate.score, scores.get(successor, 0)) for successor in successors}
         reason = Reason.EXPIRED if is_expired else Reason.SUPERSEDED
         about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(candidate.score, 6), candidate.parts)
-        decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=successors))
+        decisions.append(Decision(*about, preview=says, others=successors))
     return decisions, scores

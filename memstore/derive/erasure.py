@@ -275,10 +275,11 @@ async def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_se
 
 
 async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items])
+    since = min((message.recorded_at for message in doomed), default=None)
+    receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items], since)
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += await erasure.remove_receipts(tx, (), conversation, first.recorded_at)
+        receipts += await erasure.remove_receipts_of(tx, conversation, first.recorded_at)
         removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += await erasure.remove_events(tx, [*removal.items, *receipts])

@@ -11,8 +11,6 @@ from memstore.models.contexts import (
     Compression as Compression,
     Context as Context,
     Decision as Decision,
-    MissingItem as MissingItem,
-    MissingReason as MissingReason,
     Profile as Profile,
     ProfileLine as ProfileLine,
     Reason as Reason,

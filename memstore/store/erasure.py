@@ -305,12 +305,17 @@ async def remove_answers_about_facts(tx: Transaction, facts: Sequence[UUID], sin
     return await tx.run(SQL["remove_answers_about_facts"], facts=list(facts), since=since)
 
 
-async def remove_receipts(
-    tx: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
-) -> list[UUID]:
-    """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
-    values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
-    return await tx.column(SQL["remove_receipts"], **values)
+async def remove_receipts(tx: Transaction, ids: Sequence[UUID], since: datetime | None) -> list[UUID]:
+    """Remove receipts that name these items or may quote them; return their ids.
+
+    `since` is when the first message that goes was stored, None where facts alone go.
+    """
+    return await tx.column(SQL["remove_receipts"], ids=[str(id) for id in ids], since=since)
+
+
+async def remove_receipts_of(tx: Transaction, conversation: UUID, since: datetime) -> list[UUID]:
+    """Remove the receipts of a conversation since a moment; return their ids."""
+    return await tx.column(SQL["remove_receipts_of"], conversation_id=conversation, since=since)
 
 
 async def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:

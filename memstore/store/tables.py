@@ -15,8 +15,8 @@ class Table(NamedTuple):
     """A table, and whose its rows are: a user's, a user's but kept by an erasure, the operator's, or the store's.
 
     With its `conversation` a row is erased. `ids` and `json` are further columns with ids of messages, facts, summaries
-    and conversations; `closed` are those of text with memstore's own words alone. `app` and `loader` are what these
-    roles may do. `exported` rows are in an export.
+    and conversations; `closed` are those of text and bytes in which nothing stands that people say. `app` and `loader`
+    are what these roles may do. `exported` rows are in an export.
     """
 
     name: str
@@ -46,7 +46,7 @@ TABLES = (
     Table("fact_changes", ids=("fact_id", "other_id")),
     Table("item_text", ids=("item_id", "conversation_id"), closed=("role",)),
     Table("item_vectors", ids=("item_id",)),
-    Table("term_postings", exported=False),
+    Table("term_postings", closed=("chunks",), exported=False),
     Table("embedding_models", app=EVERYTHING),
     Table("derivations", conversation="conversation_id", closed=("deriver",), app=EVERYTHING, loader=ADD_AND_CHANGE),
     Table("receipts", conversation="conversation_id", json="body", exported=False),
@@ -56,11 +56,11 @@ TABLES = (
     Table("events", conversation="conversation_id", json="body", closed=("type",), loader=ADD, exported=False),
     Table("documents", app=EVERYTHING),
     Table("document_vectors"),
-    Table("tombstones", "kept", app=ADD, loader="SELECT", exported=False),
+    Table("tombstones", "kept", closed=("digests",), app=ADD, loader="SELECT", exported=False),
     Table("erasures", "kept", closed=("body",), app=ADD, exported=False),
     Table("backfills", "operator", "only_user", closed=("derivers",), app=EVERYTHING, exported=False),
-    Table("api_tokens", "operator", app=ADD_AND_CHANGE, exported=False),
-    Table("store_keys", "store", closed=("name",), app="SELECT", loader="SELECT", exported=False),
+    Table("api_tokens", "operator", closed=("hash",), app=ADD_AND_CHANGE, exported=False),
+    Table("store_keys", "store", closed=("name", "key"), app="SELECT", loader="SELECT", exported=False),
 )
 
 

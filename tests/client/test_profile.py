@@ -162,7 +162,7 @@ async def test_a_profile_in_a_context_stands_at_its_start_and_goes_with_what_is_
     assert 0 < context.receipt.sections["profile"] <= 300
     (told,) = [one for one in context.receipt.included if one.section == "profile"]
     assert set(told.others).isdisjoint(one.id for one in context.receipt.included if one.kind == "fact")
-    assert (await alice.replay(context)).exact
+    assert (await alice.replay(context)).messages == context.messages
     other = await talk.context("Who is Tom?", budget=1500, sections=[Section("profile", maximum=300)])
     assert message in [one["content"] for one in other.messages]
     tiny = await talk.context("What do I teach?", budget=150, sections=[Section("profile")])
@@ -198,7 +198,7 @@ async def test_what_is_pinned_stands_before_all_else_and_what_is_unimportant_now
         assert next(iter(facts_in(context).items())) == ("The user's locker has the code 4711.", True)
         assert "The user keeps 7 hens." not in str(context.messages)
         assert [one.id for one in context.receipt.left_out if one.reason == "unimportant"] == [hens.id]
-        assert (await alice.replay(context)).exact
+        assert (await alice.replay(context)).messages == context.messages
     profile = await alice.profile(30)
     assert [line.fact_id for line in profile.lines] == [code.id]
     assert "hens" not in (await alice.profile(1000)).text

@@ -132,12 +132,12 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
         store.user("gina").conversation("c").add("user", "I live in Graz.")
     folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
     made = Template(filename=str(folder / "script.py.mako")).render(
-        message="", up_revision="0021", down_revision="0020"
+        message="", up_revision="0022", down_revision="0021"
     )
-    (folder / "versions" / "0021_next.py").write_text(str(made))
-    (folder / "versions" / "0021_next.sql").write_text(NEXT)
+    (folder / "versions" / "0022_next.py").write_text(str(made))
+    (folder / "versions" / "0022_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrations, "scripts", lambda: folder)
-    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0021")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0022")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)
     assert distribution.distribute(distributed) == distribution.DistributedTables((), ())

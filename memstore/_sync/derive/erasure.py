@@ -273,10 +273,11 @@ def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_seq: int
 
 
 def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    receipts = erasure.remove_receipts(tx, [*removal.messages, *removal.items])
+    since = min((message.recorded_at for message in doomed), default=None)
+    receipts = erasure.remove_receipts(tx, [*removal.messages, *removal.items], since)
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += erasure.remove_receipts(tx, (), conversation, first.recorded_at)
+        receipts += erasure.remove_receipts_of(tx, conversation, first.recorded_at)
         removal.counts["invalid_responses"] += erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += erasure.remove_events(tx, [*removal.items, *receipts])

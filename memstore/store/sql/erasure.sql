@@ -242,15 +242,40 @@ WHERE user_id = %(user_id)s AND deriver = 'facts'
   AND recorded_at >= least(%(since)s::timestamptz, (SELECT min(f.recorded_at) FROM facts f
                                                     WHERE f.user_id = %(user_id)s AND f.id = ANY(%(facts)s::uuid[])))
 
+-- remove_receipts_of --
+-- Receipts of a conversation since its first message that goes was stored: each may quote it.
+DELETE FROM receipts
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND recorded_at >= %(since)s
+RETURNING id
+
 -- remove_receipts --
--- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
--- And those of these ids themselves.
+-- Receipts of any conversation that name what goes, and those with what a strategy wrote, which may quote any fact.
+-- Where messages go, also those that name a fact or a summary which is no longer there: it was derived anew, and nobody
+-- knows from what. Both only since the first message that goes was stored.
+WITH decisions AS MATERIALIZED (
+    SELECT r.id AS receipt_id, coalesce(r.recorded_at >= %(since)s::timestamptz, true) AS is_since,
+           decision->>'kind' AS kind, decision->>'id' AS id, decision->'others' AS others
+    FROM receipts r
+    CROSS JOIN jsonb_array_elements((r.body->'included') || coalesce(r.body->'left_out', '[]')) AS decision
+    WHERE r.user_id = %(user_id)s
+), named AS MATERIALIZED (
+    SELECT receipt_id, is_since, id, kind IN ('fact', 'facts', 'summary', 'summaries') AS is_derived FROM decisions
+    WHERE id IS NOT NULL
+    UNION ALL
+    SELECT receipt_id, is_since, jsonb_array_elements_text(others), kind <> 'turn' FROM decisions
+    WHERE others IS NOT NULL
+), gone AS MATERIALIZED (
+    SELECT derived.id
+    FROM (SELECT DISTINCT id FROM named WHERE is_derived AND is_since AND %(since)s::timestamptz IS NOT NULL) AS derived
+    WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.user_id = %(user_id)s AND f.id = derived.id::uuid)
+      AND NOT EXISTS (SELECT 1 FROM summaries s WHERE s.user_id = %(user_id)s AND s.id = derived.id::uuid)
+)
 DELETE FROM receipts r
 WHERE r.user_id = %(user_id)s
-  AND (r.id::text = ANY(%(ids)s::text[]) OR r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
-       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
-       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
-                  WHERE named #>> '{}' = ANY(%(ids)s::text[])))
+  AND (r.id::text = ANY(%(ids)s::text[])
+       OR r.id IN (SELECT receipt_id FROM decisions WHERE is_since AND kind = 'block')
+       OR r.id IN (SELECT receipt_id FROM named WHERE id = ANY(%(ids)s::text[]))
+       OR r.id IN (SELECT receipt_id FROM named WHERE is_since AND is_derived AND id IN (SELECT id FROM gone)))
 RETURNING r.id
 
 -- remove_events --
@@ -338,8 +363,8 @@ ORDER BY c.relname
 
 -- statistics_of_texts --
 -- Of how many columns that hold what people say, and names, the planner has samples: of none, as their target is 0. A
--- target that somebody has raised is found out. They are the columns of text, also those that an index computes, that no
--- check of the database closes and no declaration.
+-- target that somebody has raised is found out. They are the columns of text and of bytes, also those that an index computes,
+-- that no check of the database closes and no declaration.
 SELECT count(*)
 FROM pg_stats s
 JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
@@ -347,7 +372,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
 LEFT JOIN pg_index i ON i.indexrelid = c.oid
 JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
 WHERE s.schemaname = current_schema() AND t.relname = ANY(%(tables)s::text[])
-  AND a.atttypid = ANY('{text,text[],jsonb}'::regtype[]) AND NOT c.relname || '.' || a.attname = ANY(%(closed)s::text[])
+  AND a.atttypid = ANY('{text,text[],jsonb,bytea}'::regtype[]) AND NOT c.relname || '.' || a.attname = ANY(%(closed)s::text[])
   AND NOT EXISTS (SELECT 1 FROM pg_constraint k
                   WHERE k.conrelid = c.oid AND k.contype = 'c' AND a.attnum = ANY(k.conkey)
                     AND pg_get_constraintdef(k.oid) LIKE '%%= ANY (ARRAY%%')
