@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import pytest
@@ -21,7 +21,7 @@ from memstore.models import Section
 from memstore.providers import ChatMessage
 from memstore.store import facts as store_facts
 from memstore.store.tables import TABLES
-from memstore.strategies.base import ConversationView
+from memstore.strategies.base import ConversationView, Strategy
 from tests.conftest import is_citus, nodes, with_database
 from tests.helpers.fakes import ScriptedChatModel
 from tests.helpers.locks import deleting
@@ -149,11 +149,11 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
 
 
 @dataclass(frozen=True)
-class Quoting:
+class Quoting(Strategy):
     """A strategy that tells facts in place of turns, in words of its own."""
 
-    name: str = "quoting"
-    by_facts: bool = True
+    name: ClassVar[str] = "quoting"
+    by_facts: ClassVar[bool] = True
 
     def run(self, view: ConversationView) -> ConversationView:
         told = " / ".join(fact.text.replace(" ", "_") for fact in view.facts)

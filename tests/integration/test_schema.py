@@ -92,7 +92,7 @@ def test_every_table_is_declared_with_the_columns_that_it_has(database: psycopg.
     for table in tables.TABLES:
         ids = {*table.ids, *filter(None, [table.conversation])}
         assert {kinds[table.name, column] for column in ids} <= {"uuid"}, table
-        assert {kinds[table.name, column] for column in table.closed} <= {"text", "text[]", "jsonb"}, table
+        assert {kinds[table.name, column] for column in table.closed} <= {"text", "text[]", "jsonb", "bytea"}, table
         assert table.json == "" or kinds[table.name, table.json] == "jsonb", table
         assert table.owner == "store" or kinds[table.name, table.user_column] == "uuid", table
 
