@@ -52,7 +52,6 @@ class _Commands:
 
     @_command
     async def view(self, command: beta.BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with the numbers of its lines, or what a folder holds."""
         path = _parse_path(command.path)
         files = await self._files()
         if path in files:
@@ -64,7 +63,6 @@ class _Commands:
 
     @_command
     async def create(self, command: beta.BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
         path = _parse_path(command.path)
         files = await self._files()
         if any(_is_in(path, name) for name in files if name != path):
@@ -76,7 +74,6 @@ class _Commands:
 
     @_command
     async def str_replace(self, command: beta.BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
         path, text = await self._file(command.path)
         places = [match.start() for match in re.finditer(f"(?={re.escape(command.old_str)})", text)]
         if not places:
@@ -99,7 +96,6 @@ class _Commands:
 
     @_command
     async def insert(self, command: beta.BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines after one of a file."""
         path, text = await self._file(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
@@ -111,7 +107,6 @@ class _Commands:
 
     @_command
     async def delete(self, command: beta.BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file, or a folder with all in it."""
         path = _parse_path(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {MEMORY_ROOT} directory itself")
@@ -124,7 +119,6 @@ class _Commands:
 
     @_command
     async def rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or a folder."""
         old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {MEMORY_ROOT} directory itself")
@@ -142,7 +136,6 @@ class _Commands:
 
     @_command
     async def clear_all_memory(self) -> str:
-        """Remove every file."""
         files = await self._files()
         await self._call(self._documents.write, (), [(NAMESPACE, name) for name in files])
         return "All memory cleared"

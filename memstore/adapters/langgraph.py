@@ -227,17 +227,14 @@ class _LangChainEmbedder:
         self._is_async = hasattr(self._embeddings, "afunc")
 
     def count(self, text: str) -> int:
-        """Return an estimate of the tokens of a text."""
         return len(text) // 4
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts: shape (texts, dimensions)."""
         model, batch = self._embeddings, [*texts]
         vectors = asyncio.run(model.aembed_documents(batch)) if self._is_async else model.embed_documents(batch)
         return np.array(vectors, np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a question: shape (dimensions,)."""
         model = self._embeddings
         vector = asyncio.run(model.aembed_query(text)) if self._is_async else model.embed_query(text)
         return np.array(vector, np.float32)

@@ -126,10 +126,7 @@ class MemstoreChatStore(AsyncDBChatStore):
 
 
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
-    """What is remembered about the newest question: facts, summaries and messages, at most `max_tokens` of them.
-
-    The chat store keeps messages that leave the short-term queue.
-    """
+    """What is remembered about the newest question: facts, summaries and messages, in at most `max_tokens` tokens."""
 
     name: str = "memory"
     description: Optional[str] = "Facts about the user, and earlier messages."  # noqa: UP045
@@ -150,7 +147,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
         return fit([_format_hit(hit) for hit in absent], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        pass
+        """Do nothing: the chat store keeps messages that leave the short-term queue."""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the least relevant, at least so many tokens; None where nothing is left."""

@@ -198,20 +198,15 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
 
 
 def map_texts(message: Json, change: Callable[[str], str]) -> Json:
-    """Return a message with its texts, and its name, changed; a message of which nothing changes as it is.
-
-    A name of which nothing stays is left out.
-    """
+    """Return a message with its texts and name changed, or as it is; a name of which nothing stays is left out."""
     content, changed = message.get("content"), dict[str, Any]()
     if isinstance(content, str):
         changed["content"] = change(content)
     elif isinstance(content, list):
-        changed["content"] = [
-            piece | {"text": change(piece["text"])}
-            if isinstance(piece, dict) and isinstance(piece.get("text"), str)
-            else piece
-            for piece in content
-        ]
+        changed["content"] = list(content)
+        for place, piece in enumerate(content):
+            if isinstance(piece, dict) and isinstance(piece.get("text"), str):
+                changed["content"][place] = piece | {"text": change(piece["text"])}
     if message.get("name"):
         changed["name"] = change(message["name"])
     if all(message[key] == value for key, value in changed.items()):

@@ -101,7 +101,12 @@ class AnthropicCounter:
         except anthropic.APITimeoutError as error:
             raise TimeoutError from error
         except anthropic.APIStatusError as error:
-            raise self._refusal(error) from None
+            code, why = error.status_code, hide_key(str(error.message), self._key)
+            retry_after = error.response.headers.get("retry-after")
+            refused = connections.refusal(self._service, self._model, code, why, retry_after)
+            if code < 400 or isinstance(refused, ModelUnavailable | TransientError):
+                raise refused from None
+            raise InvalidInput(f"{self._service} does not take these messages ({code}): {why[:300]}") from None
         except anthropic.APIConnectionError as error:
             raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
         except (anthropic.AnthropicError, ValueError) as error:
@@ -110,13 +115,6 @@ class AnthropicCounter:
         if type(tokens) is not int or tokens < 0:
             raise TransientError("its answer has no count")
         return tokens
-
-    def _refusal(self, error: anthropic.APIStatusError) -> Exception:
-        code, why = error.status_code, hide_key(str(error.message), self._key)
-        refused = connections.refusal(self._service, self._model, code, why, error.response.headers.get("retry-after"))
-        if code < 400 or isinstance(refused, ModelUnavailable | TransientError):
-            return refused
-        return InvalidInput(f"{self._service} does not take these messages ({code}): {why[:300]}")
 
     @cached_property
     def _client(self) -> anthropic.Anthropic:

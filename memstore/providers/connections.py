@@ -65,7 +65,7 @@ class Retries:
             time.sleep(wait)
 
     def run_in_time(self, call: Callable[[float], R]) -> R:
-        """Do as `run` within the seconds: a server's library limits the silence between two bytes, not the whole."""
+        """Do as `run`, and wait for no call's thread: a server's library limits the silence between two bytes alone."""
         return self.run(lambda seconds: self.in_time(seconds, lambda: with_timeout(seconds, lambda: call(seconds))))
 
     def in_time(self, seconds: float, call: Callable[[], R]) -> R:
@@ -128,6 +128,7 @@ class EmbeddingEndpoint(Protocol):
     """One embedding model of one server; raises as a `ChatEndpoint` does."""
 
     service: str
+    # The full one; the same name must mean the same vectors.
     name: str
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:

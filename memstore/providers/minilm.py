@@ -129,10 +129,7 @@ def load_tokenizer() -> Tokenizer:
 
 
 class GraphSessions:
-    """The sessions of a graph that names places in the model's weights, one for each process that asks for it.
-
-    A forked child's copy of its parent's may be in use.
-    """
+    """The sessions of a graph, one for each process: a forked child's copy of its parent's may be in use."""
 
     def __init__(self, graph: Path) -> None:
         self._graph = graph

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -45,7 +44,10 @@ class SentenceTransformerEmbedder:
     def __init__(self, name: str, model: Any) -> None:
         self.name = name
         self.dimensions = int(model.get_embedding_dimension())
-        self.max_tokens = _window(model)
+        self.max_tokens = MAX_WINDOW_TOKENS
+        window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", MAX_WINDOW_TOKENS)
+        if isfinite(window) and window <= MAX_WINDOW_TOKENS:
+            self.max_tokens = int(window) - int(model.tokenizer.num_special_tokens_to_add())
         self._model = model
         # torch computes with threads of its own, and a tokenizer is for one thread at a time
         self._worker = BatchWorkers(1)
@@ -90,19 +92,16 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     return vectors
 
 
-def _window(model: Any) -> int:
-    window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", MAX_WINDOW_TOKENS)
-    if not isfinite(window) or window > MAX_WINDOW_TOKENS:
-        return MAX_WINDOW_TOKENS
-    return int(window) - int(model.tokenizer.num_special_tokens_to_add())
-
-
 def load_model(name: str, kind: str) -> Any:
     """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name."""
     place = _place(name)
     with require_extra("sentence-transformers", "sentence_transformers", "torch", "transformers"):
         make = getattr(importlib.import_module("sentence_transformers"), kind)
-    with _LOADING, _without_network():
+    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
+    constants = vars(importlib.import_module("huggingface_hub.constants"))
+    with _LOADING:
+        before = constants["HF_HUB_OFFLINE"]
+        constants["HF_HUB_OFFLINE"] = True
         try:
             return make(place, local_files_only=True)
         except OSError as error:
@@ -113,6 +112,8 @@ def load_model(name: str, kind: str) -> Any:
         except Exception as error:
             # Whatever torch, transformers and the model's own code may raise.
             raise ProviderError(f"The model {name!r} cannot be loaded: {error}") from error
+        finally:
+            constants["HF_HUB_OFFLINE"] = before
 
 
 def _place(name: str) -> str:
@@ -124,18 +125,6 @@ def _place(name: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
         raise ProviderMissing(f"There is no folder {name!r}, and it is not the name of a model.")
     return name
-
-
-@contextmanager
-def _without_network() -> Iterator[None]:
-    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
-    constants = vars(importlib.import_module("huggingface_hub.constants"))
-    before = constants["HF_HUB_OFFLINE"]
-    constants["HF_HUB_OFFLINE"] = True
-    try:
-        yield
-    finally:
-        constants["HF_HUB_OFFLINE"] = before
 
 
 def load_reranker(model: str) -> CrossEncoderReranker:

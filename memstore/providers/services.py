@@ -93,15 +93,12 @@ class StreamedText:
     _length: int = 0
 
     def add(self, piece: str) -> bool:
-        """Show a piece; return whether the answer is longer than any that was asked for.
-
-        Raises `TransientError` for so many pieces without a word.
-        """
+        """Show a piece; return whether the answer is too long. Raise `TransientError` if so, and if it has no words."""
         if piece:
             self.pieces.append(piece)
             self.show(piece)
         self._length += len(piece) or 1
-        # No token has more characters.
+        # Few tokens have as many characters.
         is_long = self._length > 16 * self.request.max_tokens
         if is_long and not self.pieces:
             raise TransientError("its answer has no words")

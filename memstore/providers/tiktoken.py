@@ -126,7 +126,12 @@ class TiktokenCounter:
 
     def _tokens(self, text: str) -> int:
         encode = _encoding(self._encoding).encode_ordinary
-        return len(encode(text)) if len(text) < LONGEST_RUN else sum(len(encode(part)) for part in _split_white(text))
+        if len(text) < LONGEST_RUN:
+            return len(encode(text))
+        # Cut within runs of white space: a token or two more at most.
+        runs = [(run.start() + LONGEST_RUN, run.end()) for run in _LONG_RUN.finditer(text)]
+        cuts = [cut for start, stop in runs for cut in range(start, stop, LONGEST_RUN)]
+        return sum(len(encode(text[start:stop])) for start, stop in pairwise([0, *cuts, len(text)]))
 
     def count_message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of one message of a chat: 3, those of every value (see `texts`), and 1 if it has a name."""
@@ -153,12 +158,6 @@ def _choices(schema: object) -> int:
         listed = schema.get("enum")
         return (len(listed) if isinstance(listed, list | tuple) else 0) + sum(map(_choices, schema.values()))
     return sum(map(_choices, schema)) if isinstance(schema, list | tuple) else 0
-
-
-def _split_white(text: str) -> list[str]:
-    """Cut a text within its runs of white space that are too long for tiktoken: a token or two more at most."""
-    cuts = [cut for run in _LONG_RUN.finditer(text) for cut in range(run.start() + LONGEST_RUN, run.end(), LONGEST_RUN)]
-    return [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
 
 
 @cache
