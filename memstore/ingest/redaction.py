@@ -155,7 +155,6 @@ class Secret(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The text that replaces it."""
         return f"[masked {self.kind}]"
 
 
@@ -182,7 +181,6 @@ class Redactor:
         return secrets
 
     def redact(self, text: Text, counts: Counter[str] | None = None) -> Text:
-        """Return a text with its secrets marked, which are counted."""
         return text and _replace(text, self.find(text), counts)
 
     def redact_json(self, value: T, counts: Counter[str] | None = None) -> T:

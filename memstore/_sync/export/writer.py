@@ -33,10 +33,8 @@ from memstore.models import ExportReport, Json
 from memstore.store.rows import ConversationRow, ItemRow, Owner
 from memstore.text import escape_controls
 
-KINDS = ("user", "conversation", "message", "summary", "fact", "document")
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
-GZIP_LEVEL = 6
 LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
@@ -71,13 +69,12 @@ def write_export(
         counts = dict(lines.counts)
         lines.write(schema.FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
         lines.flush()
-    return ExportReport(*(counts.get(kind, 0) for kind in KINDS))
+    kinds = ("user", "conversation", "message", "summary", "fact", "document")
+    return ExportReport(*(counts.get(kind, 0) for kind in kinds))
 
 
 @dataclass(slots=True)
 class _UserExport:
-    """Writes one user after the other."""
-
     lines: _LineWriter
     derived: bool
     progress: Callable[[str, int, int], None]
@@ -171,7 +168,7 @@ def _open_target(target: Target) -> Iterator[Any]:
     try:
         with _open_file(path) as raw:
             if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=GZIP_LEVEL) as packed:
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6) as packed:
                     yield packed
             else:
                 yield raw

@@ -17,31 +17,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import (
-    DEFAULTS,
-    EPOCH,
-    IgnoredContent,
-    Importer,
-    ImportItem,
-    ImportOptions,
-    Message,
-    make_storable,
-    time_or_none,
-)
+from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
 from .files import ImportProblem, printable
 from .memories import AssistantMemory, SavedMemories
 
-_HIDDEN_ROLES = {
-    "system": "system messages",
-    "developer": "system messages",
-    "tool": "results of tools",
-}
+_HIDDEN_ROLES = {"system": "system messages", "developer": "system messages", "tool": "results of tools"}
 _HIDDEN_CONTENT = {
     "thoughts": "thoughts of the model",
     "reasoning_recap": "thoughts of the model",
@@ -88,12 +73,8 @@ class TreeImporter(Importer):
     # Of its id, its title, when it began, and its current message.
     keys: ClassVar[tuple[str, str, str, str]]
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
-        self.memories = SavedMemories(self.name)
-
     def read(self) -> Iterator[ImportItem]:
-        """Yield what the file holds, in order, then what the assistant remembers."""
+        self.memories = SavedMemories(self.name)
         yield from super().read()
         yield from self.memories.by_time()
 
@@ -106,7 +87,6 @@ class TreeImporter(Importer):
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the messages of a conversation, from its beginning."""
         id_key, title_key, begun_key, current_key = self.keys
         key: Any = value.get(id_key) or value.get("id")
         check_name(key, "conversation")
@@ -124,10 +104,9 @@ class TreeImporter(Importer):
         for name in branch:
             node = nodes[name]
             if node.message is not None:
-                messages, at = self._convert_message(node.message, name), f"{where}, message {printable(name)}"
+                at = f"{where}, message {printable(name)}"
                 about = {"title": title.strip() or None, "channel": self.name}
-                time = node.time or inherited
-                messages = self._without_memories(messages, at, time)
+                messages = self._without_memories(self._convert_message(node.message, name), at, node.time or inherited)
                 yield from self.records(messages, at, key, node.time, inherited, **about)
             inherited = node.time or inherited
 
@@ -155,15 +134,12 @@ def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tup
 
 
 class ChatGPT(TreeImporter):
-    """ChatGPT's export."""
-
     name = "chatgpt"
     advice = "ask ChatGPT for the export again, and import the zip as it comes"
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation: a tree of nodes."""
         if not isinstance(value, dict) or not isinstance(tree := value.get("mapping", {}), dict):
             return False
         nodes = all(node is None or (isinstance(node, dict) and "message" in node) for node in tree.values())
@@ -205,7 +181,6 @@ class ChatGPT(TreeImporter):
 
 
 def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[AssistantMemory]:
-    """Yield what a message shows of ChatGPT's memory of the person."""
     content, custom = message["content"], metadata.get("user_context_message_data") or {}
     if role == "assistant" and message.get("recipient") == "bio":
         if not _FORGETS.match(text := _text(content, role)):

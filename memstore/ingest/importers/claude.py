@@ -27,8 +27,6 @@ ROLES = {"human": "user", "assistant": "assistant"}
 
 
 class Claude(TreeImporter):
-    """Claude's export."""
-
     name = "claude"
     files = re.compile(rf"{TreeImporter.files.pattern}|(?:.*/)?memories(?:/[^/]*)?\.json")
     advice = "ask Claude for the export again, and import the zip as it comes"
@@ -36,11 +34,9 @@ class Claude(TreeImporter):
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation, with its `chat_messages`, or Claude's memory."""
         return isinstance(value, dict) and (isinstance(value.get("chat_messages"), list) or _MEMORY in value)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the messages of a conversation; add what is remembered to the memories."""
         if _MEMORY not in value:
             yield from super().convert(value, where)
             return
@@ -76,7 +72,6 @@ class Claude(TreeImporter):
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
-    """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
     for file in filter(None, [*(message.get("attachments") or ()), *(message.get("files") or ())]):
         name, content = file.get("file_name"), file.get("extracted_content")
