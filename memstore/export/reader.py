@@ -72,7 +72,6 @@ def is_export(path: Path) -> bool:
 
 @contextmanager
 def open_export(source: Path | IO[bytes]) -> Iterator[io.BufferedIOBase]:
-    """Open a file, or take a stream, unpacked where its bytes are gzip's."""
     if isinstance(source, Path):
         files.check_file(source)
         with files.open_file(source) as stream:

@@ -55,9 +55,8 @@ async def restore(
     what is no export.
     """
     report = ImportReport(APPLICATION_NAME)
-    running = _Restore(
-        database, dependencies, reader.EntryBuilder(max_message_bytes, redactor, counter, report), report
-    )
+    builder = reader.EntryBuilder(max_message_bytes, redactor, counter, report)
+    running = _Restore(database, dependencies, builder, report)
     name = source.name if isinstance(source, Path) else "the export"
     with reader.open_export(source) as stream:
         batches, done = reader.batch_lines(reader.read_lines(stream, name, max_message_bytes), report), 0

@@ -132,8 +132,6 @@ class WatermarkLine(_Schema):
 
 
 class SettingChangeLine(_Schema):
-    """The settings that a change found."""
-
     id: UUID
     before: Json
     recorded_at: UtcTime
@@ -232,8 +230,6 @@ class SourceLine(_Schema):
 
 
 class FactChangeLine(_Schema):
-    """What was done to a fact, with its columns before and after."""
-
     id: UUID
     action: Action
     other_id: UUID | None = None

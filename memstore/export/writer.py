@@ -30,7 +30,7 @@ from memstore.export.schema import ConversationLine, FactLine, MessageLine, Summ
 from memstore.models import ExportReport, Json
 from memstore.store import archive
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ConversationRow, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ItemRow
 from memstore.text import escape_controls
 
 MESSAGES_PER_PROGRESS = 1000
@@ -89,18 +89,15 @@ class _UserExport:
             owner = await archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
-            await self._user(owner)
+            has_vectors = self.derived and owner.embedder is not None
+            embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if has_vectors else None
+            line = {"user": name, "id": user, "settings": owner.settings}
+            await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
             wanted = {"with_chunks": self.derived, "model_id": owner.model_id}
             async for row in archive.read_conversations(tx):
                 await self._conversation(tx, row, wanted, owner.messages)
             await self._facts(tx, wanted)
             await self._documents(tx)
-
-    async def _user(self, owner: Owner) -> None:
-        has_vectors = self.derived and owner.embedder is not None
-        embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if has_vectors else None
-        line = {"user": self.name, "id": ids.user_id(self.name), "settings": owner.settings}
-        await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
 
     async def _conversation(self, tx: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
@@ -137,7 +134,10 @@ class _UserExport:
         async with aclosing(archive.read_documents(tx)) as documents:
             async for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
-                vectors = [_document_vector(*columns) for columns in row["vectors"] or ()]
+                vectors = []
+                for path, model_id, components, text in row["vectors"] or ():
+                    vector = encode_vector(np.array(components.strip("[]").split(","), np.float32))
+                    vectors.append({"path": path, "model_id": model_id, "vector": vector, "text": text})
                 await self.lines.write("document", {"user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
 
@@ -151,11 +151,6 @@ def _chunks(item: ItemRow) -> Json:
         chunk | {"vector": None if chunk["vector"] is None else encode_vector(chunk["vector"])} for chunk in item.chunks
     ]
     return {"chunks": [{name: value for name, value in line.items() if value is not None} for line in lines]}
-
-
-def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:
-    vector = np.array(components.strip("[]").split(","), np.float32)
-    return {"path": path, "model_id": model_id, "vector": encode_vector(vector), "text": text}
 
 
 @contextmanager
@@ -194,8 +189,6 @@ def _open_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _LineWriter:
-    """Writes objects as lines, counts them by kind, and computes the digest of all of them."""
-
     def __init__(self, out: IO[bytes]) -> None:
         self.counts: Counter[str] = Counter()
         self.digest = sha256()

@@ -105,8 +105,11 @@ class NewMessage(BaseModel):
     def text(self) -> str | None:
         if self.content is None or isinstance(self.content, str):
             return self.content
-        kinds = [(str(part.get("type")), part.get("text")) for part in self.content]
-        return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
+        return text_of(self.content)
+
+
+def text_of(parts: Sequence[Json]) -> str:
+    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)
 
 
 def drop_empty_keys(data: object) -> object:
@@ -333,8 +336,8 @@ class OwnFactType(BaseModel):
 
 
 _OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
-_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
+_TYPE_NAME = r"[a-z][a-z0-9_]{0,39}"
+FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:
@@ -344,7 +347,7 @@ def validate_fact_types(value: object) -> Json | None:
     if not isinstance(value, dict) or len(value) > MOST_TYPES:
         raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with a description.")
     for name in value:
-        if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or name in FACT_TYPES:
+        if not isinstance(name, str) or not re.fullmatch(_TYPE_NAME, name) or name in FACT_TYPES:
             raise InvalidInput(
                 f"fact_types: {name!r:.60} cannot name a type of your own: give at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."

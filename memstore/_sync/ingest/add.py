@@ -18,7 +18,7 @@ from memstore._sync.store.messages import as_stored
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import KEEP_ALL, Redactor
-from memstore.ingest.validation import NewMessage, check_name, validate_message
+from memstore.ingest.validation import NewMessage, check_name, check_names, validate_message
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 
@@ -39,9 +39,7 @@ class ConversationRef:
     def __post_init__(self) -> None:
         check_name(self.user_name, "user")
         check_name(self.name, "conversation")
-        for kind, text in (("title", self.title), ("channel", self.channel)):
-            if text is not None:
-                check_name(text, f"conversation's {kind}")
+        check_names(**{"conversation's title": self.title, "conversation's channel": self.channel})
 
     @cached_property
     def user_id(self) -> UUID:

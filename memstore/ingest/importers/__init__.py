@@ -47,12 +47,9 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     for importer in IMPORTERS:
         if importer.sniff(path):
             return importer
+    file = printable(path.name)
     if damage := find_damage(path):
-        raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
+        raise InvalidInput(f"{file} {damage}; get it whole")
     if path.is_dir():
-        raise InvalidInput(
-            f"{printable(path.name)} is no folder of a known export; name the files in it, or its format with --format"
-        )
-    raise InvalidInput(
-        f"{printable(path.name)} looks like none of the known formats ({names}); name the one it is in with --format"
-    )
+        raise InvalidInput(f"{file} is no folder of a known export; name the files in it, or its format with --format")
+    raise InvalidInput(f"{file} looks like none of the known formats ({names}); name the one it is in with --format")

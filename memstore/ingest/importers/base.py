@@ -240,11 +240,9 @@ def parse_time(value: object) -> datetime:
         if when.tzinfo is not None:
             return when.astimezone(UTC)
     except (ValueError, OverflowError):
-        hint = (
-            "is not ISO 8601, such as 2024-05-01T09:30:00+02:00"
-            if isinstance(value, str)
-            else "is out of range: milliseconds must be divided by 1000"
-        )
+        hint = "is out of range: milliseconds must be divided by 1000"
+        if isinstance(value, str):
+            hint = "is not ISO 8601, such as 2024-05-01T09:30:00+02:00"
         raise InvalidInput(f"the time {printable(str(value))} {hint}") from None
     raise InvalidInput(f"the time {printable(str(value))} has no zone: add Z for UTC, or an offset such as +02:00")
 

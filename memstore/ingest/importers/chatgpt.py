@@ -63,8 +63,8 @@ class MessageNode(NamedTuple):
 class TreeImporter(Importer):
     """An export of conversations that are trees.
 
-    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, memories and
-    ignored content. Both raise for what they cannot read.
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and ignored
+    content. Both raise for what they cannot read. What the assistant remembers is added to `memories`.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
@@ -82,8 +82,8 @@ class TreeImporter(Importer):
         raise NotImplementedError
 
     def _convert_message(
-        self, message: dict[str, Any], key: str
-    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
@@ -106,18 +106,9 @@ class TreeImporter(Importer):
             if node.message is not None:
                 at = f"{where}, message {printable(name)}"
                 about = {"title": title.strip() or None, "channel": self.name}
-                messages = self._without_memories(self._convert_message(node.message, name), at, node.time or inherited)
+                messages = self._convert_message(node.message, name, at, node.time or inherited)
                 yield from self.records(messages, at, key, node.time, inherited, **about)
             inherited = node.time or inherited
-
-    def _without_memories(
-        self, items: Iterator[Message | AssistantMemory | IgnoredContent], where: str, time: datetime | None
-    ) -> Iterator[Message | IgnoredContent]:
-        for item in items:
-            if isinstance(item, AssistantMemory):
-                self.memories.add(item, where, time)
-            else:
-                yield item
 
 
 def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tuple[list[str], str | None]:
@@ -156,13 +147,14 @@ class ChatGPT(TreeImporter):
         return nodes
 
     def _convert_message(
-        self, message: dict[str, Any], key: str
-    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
         memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
+        for memory in memories:
+            self.memories.add(memory, where, time)
         if memories:
-            yield from memories
             return
         if hidden := _why_hidden(role, message, metadata):
             yield IgnoredContent(hidden)

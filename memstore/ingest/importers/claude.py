@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from memstore.models import ImportedMemory
@@ -40,10 +41,9 @@ class Claude(TreeImporter):
         if _MEMORY not in value:
             yield from super().convert(value, where)
             return
-        projects = (value.get("project_memories") or {}).values()
-        of_kind: list[tuple[str | None, ImportedMemory]] = [(value[_MEMORY], "saved memory")]
-        of_kind += [(text, "project") for text in projects]
-        for text, kind in of_kind:
+        texts: list[tuple[str | None, ImportedMemory]] = [(value[_MEMORY], "saved memory")]
+        texts += [(text, "project") for text in (value.get("project_memories") or {}).values()]
+        for text, kind in texts:
             for paragraph in re.split(r"\n\s*\n", text or ""):
                 if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
                     self.memories.add(AssistantMemory(paragraph, kind), where, None)
@@ -58,7 +58,9 @@ class Claude(TreeImporter):
             before = key
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
+    def _convert_message(
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         role = ROLES[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored

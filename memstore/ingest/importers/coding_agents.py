@@ -27,7 +27,6 @@ from .openai import content_text
 
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
-REWOUND = IgnoredContent("messages that were rewound")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
@@ -80,7 +79,7 @@ class ClaudeCode(Importer):
         if value.get("isSidechain"):
             yield SUBAGENTS
         elif key in self._replaced and role in ROLES:
-            yield REWOUND
+            yield IgnoredContent("messages that were rewound")
         elif value.get("isCompactSummary"):
             yield SUMMARIES
         elif value.get("forkedFrom"):

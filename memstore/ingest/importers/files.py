@@ -118,7 +118,6 @@ def _read_up_to(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def is_single(path: Path) -> bool:
-    """Return whether a path is a file that is no zip."""
     return path.is_file() and not is_zip(path)
 
 

@@ -120,9 +120,6 @@ class Slack(Importer):
             return named
         raise self.unknown_me(sorted(self._people.values()) or ["an id, for its users.json cannot be read"])
 
-    def _plain(self, text: str) -> str:
-        return html.unescape(_MARKED.sub(self._visible, text))
-
     def _visible(self, mark: re.Match[str]) -> str:
         kind, target, label = mark[1], mark[2], mark[3]
         if kind == "@":
@@ -138,11 +135,10 @@ class Slack(Importer):
         text, attachments = value.get("text") or "", value.get("attachments") or ()
         if not text.strip() and not attachments:
             text = _block_text(value.get("blocks") or [])
-        yield self._plain(text)
-        for attachment in attachments:
-            # Else it is the preview of a link.
-            if is_bot or attachment.get("is_share") or not text.strip():
-                yield self._plain(_attachment_text(attachment))
+        # Else an attachment is the preview of a link.
+        shown = [part for part in attachments if is_bot or part.get("is_share") or not text.strip()]
+        for plain in (text, *map(_attachment_text, shown)):
+            yield html.unescape(_MARKED.sub(self._visible, plain))
         for file in value.get("files") or ():
             name = file.get("title") or file.get("name")
             yield f"[file: {name}]" if name else "[file]"
