@@ -214,7 +214,7 @@ class EntryBuilder:
         return bool(counts)
 
     def conversation(self, where: str, line: schema.ConversationLine) -> tuple[Conversation, list[Json]]:
-        """Return a conversation, and what its settings were."""
+        """Return a conversation, and the changes of its settings."""
         row, redactor = line.row(), self.redactor
         row.settings = self.settings(where, row.settings)
         row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)

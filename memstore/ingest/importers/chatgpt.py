@@ -64,7 +64,7 @@ class TreeImporter(Importer):
     """An export of conversations that are trees.
 
     `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and ignored
-    content. Both raise for what they cannot read. What the assistant remembers is added to `memories`.
+    content. Both raise for what they cannot read. A memory is added to `memories`.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
