@@ -81,7 +81,6 @@ def import_(
 
 
 def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
-    """Import a file, or stdin."""
     with show_progress(file.name) as line:
         source = sys.stdin.buffer if file == STDIN else file
         return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))

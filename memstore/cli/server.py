@@ -105,13 +105,12 @@ def _stdio_entry(user: str, database: str | None) -> Json:
     program = [str(script)] if script.exists() else [sys.executable, "-m", "memstore"]
     environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
     if database is not None:
-        environment["MEMSTORE_DATABASE_URL"] = _absolute(database)
+        kind, colon, folder = database.partition(":")
+        is_folder = kind == "embedded" and colon
+        environment["MEMSTORE_DATABASE_URL"] = (
+            f"{kind}:{Path(folder).expanduser().absolute()}" if is_folder else database
+        )
     return {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": environment}
-
-
-def _absolute(database: str) -> str:
-    kind, colon, folder = database.partition(":")
-    return f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else database
 
 
 @command(token_app)

@@ -53,7 +53,6 @@ class MemoryText:
     name: ClassVar[str] = "memory"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
-        """Return the context as a text."""
         return PlainText().render(replace(content, question=None))
 
 
@@ -70,7 +69,6 @@ class HookServer:
         self._last_asked = time.monotonic()
 
     async def run(self) -> None:
-        """Answer and store until an hour passes without a hook."""
         # It loads the embedder and what is searched.
         await self._context({"prompt": "What do we use?"}, "hook")
         # An earlier process may have left something.

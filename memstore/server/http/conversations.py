@@ -12,24 +12,11 @@ from pydantic import BaseModel, BeforeValidator, Field
 from memstore.errors import NotFound
 from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
-from memstore.server.http.dependencies import (
-    CONVERSATION,
-    CONVERSATIONS,
-    OPERATOR,
-    USER,
-    ConversationDep,
-    Page,
-    PageParams,
-    StoreDep,
-    StrictModel,
-    UserDep,
-)
+from memstore.server.http import dependencies
 
 users = APIRouter(tags=["users"])
-conversations = APIRouter(prefix=CONVERSATIONS, tags=["conversations"])
-messages = APIRouter(prefix=f"{CONVERSATION}/messages", tags=["messages"])
-MAX_LEVEL = 100
-MAX_MESSAGES = 1000
+conversations = APIRouter(prefix=dependencies.CONVERSATIONS, tags=["conversations"])
+messages = APIRouter(prefix=f"{dependencies.CONVERSATION}/messages", tags=["messages"])
 MAX_SEQ = 2**62
 
 
@@ -41,8 +28,10 @@ class UserStats(BaseModel):
     usage: list[Usage]
 
 
-@users.get("/users", dependencies=OPERATOR)
-async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Page[str]:
+@users.get("/users", dependencies=dependencies.OPERATOR)
+async def list_users(
+    store: dependencies.StoreDep, params: Annotated[dependencies.PageParams, Query()]
+) -> dependencies.Page[str]:
     """Return the names of all users, sorted. The operator's."""
     (after,) = params.position(tuple[str]) or ("",)
     names: list[str] = []
@@ -53,20 +42,20 @@ async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) ->
     return params.page(names, lambda name: [name])
 
 
-@users.get(USER)
-async def get_user_stats(user: UserDep, store: StoreDep) -> UserStats:
+@users.get(dependencies.USER)
+async def get_user_stats(user: dependencies.UserDep, store: dependencies.StoreDep) -> UserStats:
     """Return how much is stored of a user, zeros before the first message, and what calls of chat models cost."""
     name = user.name
     return UserStats(name=name, stats=await store.stats(user=name), usage=await store.usage(user=name))
 
 
-@users.get("/stats", dependencies=OPERATOR)
-async def get_stats(store: StoreDep) -> dict[str, int | list[Usage]]:
+@users.get("/stats", dependencies=dependencies.OPERATOR)
+async def get_stats(store: dependencies.StoreDep) -> dict[str, int | list[Usage]]:
     """Return how much is stored of all users together, and what calls of chat models cost. The operator's."""
     return {**await store.stats(), "usage": await store.usage()}
 
 
-class ConversationEdit(StrictModel):
+class ConversationEdit(dependencies.StrictModel):
     """The settings of a conversation to be set; those left out stay."""
 
     title: str | None = None
@@ -76,14 +65,16 @@ class ConversationEdit(StrictModel):
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
 
 
-class ConversationParams(PageParams):
+class ConversationParams(dependencies.PageParams):
     """The filter and page of conversations."""
 
     channel: str | None = None
 
 
 @conversations.get("")
-async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Page[Conversation]:
+async def list_conversations(
+    user: dependencies.UserDep, params: Annotated[ConversationParams, Query()]
+) -> dependencies.Page[Conversation]:
     """Return a user's conversations, the latest first. One in which something is said meanwhile goes to the front."""
     before = params.position(tuple[datetime, UUID])
     rows = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
@@ -91,7 +82,7 @@ async def list_conversations(user: UserDep, params: Annotated[ConversationParams
 
 
 @conversations.get("/{conversation:name}")
-async def get_conversation_info(conversation: ConversationDep) -> Conversation:
+async def get_conversation_info(conversation: dependencies.ConversationDep) -> Conversation:
     """Return a conversation's title, channel, settings and size."""
     info = await conversation.info()
     if info is None:
@@ -100,7 +91,7 @@ async def get_conversation_info(conversation: ConversationDep) -> Conversation:
 
 
 @conversations.patch("/{conversation:name}")
-async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Conversation:
+async def edit_conversation(conversation: dependencies.ConversationDep, body: ConversationEdit) -> Conversation:
     """Set title, channel, strategy, sections or settings; a conversation that is new is made."""
     await conversation.update(**body.model_dump(exclude_unset=True))
     return await get_conversation_info(conversation)
@@ -108,24 +99,22 @@ async def edit_conversation(conversation: ConversationDep, body: ConversationEdi
 
 @conversations.get("/{conversation:name}/summaries")
 async def list_summaries(
-    conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=MAX_LEVEL)] = None
+    conversation: dependencies.ConversationDep, level: Annotated[int | None, Query(ge=0, le=100)] = None
 ) -> list[Summary]:
     """Return the summaries by level and in order; level 0 are those that were asked for."""
     return await conversation.summaries(level=level)
 
 
-class NewMessages(StrictModel):
+class NewMessages(dependencies.StrictModel):
     """Messages, in order; all are stored or none."""
 
-    messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(
-        min_length=1, max_length=MAX_MESSAGES
-    )
+    messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(min_length=1, max_length=1000)
     on_conflict: Literal["error", "skip"] = Field(
         "error", description="a known id with other content: refused, or skipped"
     )
 
 
-class MessageParams(PageParams):
+class MessageParams(dependencies.PageParams):
     """The filter and page of messages."""
 
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
@@ -133,7 +122,9 @@ class MessageParams(PageParams):
 
 
 @messages.get("")
-async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
+async def list_messages(
+    conversation: dependencies.ConversationDep, params: Annotated[MessageParams, Query()]
+) -> dependencies.Page[Message]:
     """Return messages in order. Messages added meanwhile are on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
     first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
@@ -142,7 +133,7 @@ async def list_messages(conversation: ConversationDep, params: Annotated[Message
 
 
 @messages.post("", status_code=201)
-async def add_messages(conversation: ConversationDep, body: NewMessages) -> list[Message]:
+async def add_messages(conversation: dependencies.ConversationDep, body: NewMessages) -> list[Message]:
     """Store messages, all or none; return them as stored, known ones included.
 
     A message that has an `external_id` is known by it: sent again, it is not stored again.

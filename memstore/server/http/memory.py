@@ -12,20 +12,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
 from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
-from memstore.server.http.dependencies import (
-    MAX_LIMIT,
-    USER,
-    ConversationDep,
-    Page,
-    PageParams,
-    StrictModel,
-    UserDep,
-)
+from memstore.server.http import dependencies
 
-contexts = APIRouter(prefix=USER, tags=["contexts"])
-facts = APIRouter(prefix=USER, tags=["facts"])
+contexts = APIRouter(prefix=dependencies.USER, tags=["contexts"])
+facts = APIRouter(prefix=dependencies.USER, tags=["facts"])
 MAX_BUDGET = 10**9
-MAX_MODEL_NAME = 200
 MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
 
 
@@ -40,11 +31,11 @@ def _read_moment(value: Any) -> datetime | None:
 Moment = Annotated[datetime, BeforeValidator(_read_moment)]
 
 
-class RecallRequest(StrictModel):
+class RecallRequest(dependencies.StrictModel):
     """A question and its filters."""
 
     query: str = Field(min_length=1)
-    limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
+    limit: StrictInt = Field(10, ge=1, le=dependencies.MAX_LIMIT)
     tiers: list[Tier] = Field(list(Tier), min_length=1)
     conversation: str | None = Field(None, min_length=1)
     roles: list[Role] | None = None
@@ -58,10 +49,9 @@ class RecallRequest(StrictModel):
 
 
 @contexts.post("/recall")
-async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
+async def recall(user: dependencies.UserDep, body: RecallRequest) -> list[Hit]:
     """Return messages, summaries and facts about a question, the best first."""
-    hits: list[Hit] = await user.recall(**dict(body))
-    return hits
+    return await user.recall(**dict(body))
 
 
 def _refuse_file(model: str) -> str:
@@ -70,7 +60,7 @@ def _refuse_file(model: str) -> str:
     return model
 
 
-class ContextRequest(StrictModel):
+class ContextRequest(dependencies.StrictModel):
     """Options of a context; for those left out the conversation's settings count, else the store's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
@@ -85,7 +75,7 @@ class ContextRequest(StrictModel):
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
-        None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
+        None, min_length=1, max_length=200, description="count as this model does"
     )
     tools: list[Json] = Field([], description="definitions of tools that are sent with it: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
@@ -108,7 +98,7 @@ class ContextResponse(BaseModel):
 
 
 @contexts.post("/conversations/{conversation:name}/context")
-async def build_context(conversation: ConversationDep, body: ContextRequest) -> ContextResponse:
+async def build_context(conversation: dependencies.ConversationDep, body: ContextRequest) -> ContextResponse:
     """Return chat messages for a question, with memories that answer it, in at most `budget` tokens."""
     options = dict(body)
     with_receipt = options.pop("receipt")
@@ -129,7 +119,7 @@ async def build_context(conversation: ConversationDep, body: ContextRequest) -> 
 
 
 @contexts.get("/receipts/{receipt}")
-async def get_receipt(user: UserDep, receipt: UUID) -> Json:
+async def get_receipt(user: dependencies.UserDep, receipt: UUID) -> Json:
     """Return a receipt: the parts of a context, and why others were left out."""
     return (await user.receipt(receipt)).as_dict()
 
@@ -140,7 +130,7 @@ Type = Annotated[
 ]
 
 
-class FactFields(StrictModel):
+class FactFields(dependencies.StrictModel):
     """The columns of a fact that may be set; those that a change leaves out stay."""
 
     kind: FactKind | None = None
@@ -171,7 +161,7 @@ class FactEdit(FactFields):
     type: Type = "identity"
 
 
-class FactParams(PageParams):
+class FactParams(dependencies.PageParams):
     """The filter and page of facts."""
 
     state: Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
@@ -182,18 +172,18 @@ class FactParams(PageParams):
 
 
 @facts.get("/facts")
-async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
+async def list_facts(user: dependencies.UserDep, params: Annotated[FactParams, Query()]) -> dependencies.Page[Fact]:
     """Return facts, what matters first: a page as they are, or all as they were known at a moment."""
     filters = params.model_dump(exclude={"cursor", "limit"})
     if params.as_of is not None:
-        return Page(items=await user.facts(**filters))
+        return dependencies.Page(items=await user.facts(**filters))
     (last,) = params.position(tuple[UUID]) or (None,)
     rows = await user.facts(**filters, before=last, limit=params.limit + 1)
     return params.page(rows, lambda fact: [fact.id])
 
 
 @facts.post("/facts", status_code=201)
-async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
+async def add_fact(user: dependencies.UserDep, body: NewFactRequest) -> Fact:
     """Enter a fact: it is found at once. A known fact with the same words becomes this one.
 
     With `quarantined` it waits; a known fact with the same words stays as it is, and is given.
@@ -201,7 +191,7 @@ async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
     return await user.add_fact(**body.model_dump())
 
 
-class ProfileParams(StrictModel):
+class ProfileParams(dependencies.StrictModel):
     """The budget of a profile, and the user."""
 
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
@@ -210,46 +200,45 @@ class ProfileParams(StrictModel):
 
 
 @contexts.get("/profile")
-async def get_profile(user: UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
+async def get_profile(user: dependencies.UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
     """Return who somebody is, what holds, what is planned, how to answer: a text, its lines with their sources."""
     return (await user.profile(**dict(params))).as_dict()
 
 
 @facts.get("/facts/{fact}")
-async def get_fact(user: UserDep, fact: UUID) -> Fact:
+async def get_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
     """Return a fact, in whatever state."""
     return await user.fact(fact)
 
 
 @facts.patch("/facts/{fact}")
-async def edit_fact(user: UserDep, fact: UUID, body: FactEdit) -> Fact:
+async def edit_fact(user: dependencies.UserDep, fact: UUID, body: FactEdit) -> Fact:
     """Replace an active fact; the old one is superseded, and can be restored.
 
     If the words stay, it is changed in place and keeps its id.
     """
-    changes: dict[str, Any] = body.model_dump(exclude_unset=True)
-    return await user.edit_fact(fact, **changes)
+    return await user.edit_fact(fact, **body.model_dump(exclude_unset=True))
 
 
 @facts.delete("/facts/{fact}")
-async def retract_fact(user: UserDep, fact: UUID) -> Fact:
+async def retract_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
     """Retract a fact: it is no longer recalled, also where it is said again. Its history can undo that."""
     return await user.retract_fact(fact)
 
 
 @facts.post("/facts/{fact}/confirm")
-async def confirm_fact(user: UserDep, fact: UUID) -> Fact:
+async def confirm_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
     """Activate a quarantined fact: recall finds it from now on."""
     return await user.confirm_fact(fact)
 
 
 @facts.get("/facts/{fact}/history")
-async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
+async def get_fact_history(user: dependencies.UserDep, fact: UUID) -> list[FactChange]:
     """Return the changes of a fact, in order."""
     return await user.fact_history(fact)
 
 
 @facts.post("/changes/{change}/undo")
-async def undo_change(user: UserDep, change: UUID) -> FactChange:
+async def undo_change(user: dependencies.UserDep, change: UUID) -> FactChange:
     """Undo a change of a fact; 409 if the fact was changed again since."""
     return await user.undo(change)

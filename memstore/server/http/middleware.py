@@ -27,7 +27,6 @@ API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
 MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 NO_ROUTE = "(no route)"
-SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 
 
 class RequestMiddleware:
@@ -43,7 +42,6 @@ class RequestMiddleware:
         self._app, self._timeout, self._max_bodies = app, timeout, max_bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -71,7 +69,7 @@ class RequestMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         headers = Headers(scope=scope)
         max_body = next(size for prefix, size in self._max_bodies.items() if scope["path"].startswith(prefix))
-        if scope["method"] not in SAFE_METHODS and _is_cross_origin(headers):
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_origin(headers):
             return Problem(
                 HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."
             )
@@ -118,7 +116,6 @@ def disable_timeout(scope: Scope) -> None:
 
 
 def extend_timeout(scope: Scope) -> None:
-    """Restart the timeout of this request, with twice its time."""
     state = scope["state"]
     state["deadline"].reschedule(asyncio.get_running_loop().time() + 2 * state["timeout"])
 

@@ -24,8 +24,6 @@ PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block")
 
 
 class Bar(NamedTuple):
-    """A bar of a chart."""
-
     label: str
     colour: str
     x: float
@@ -34,8 +32,6 @@ class Bar(NamedTuple):
 
 
 class SectionRow(NamedTuple):
-    """A section of a context: its tokens, and what was included and left out."""
-
     name: str
     colour: str
     tokens: int
@@ -45,7 +41,6 @@ class SectionRow(NamedTuple):
 
 
 async def list_contexts(ui: UIRequest) -> Response:
-    """Show the receipts of a user's contexts, the latest first."""
     user, position = ui.user, ui.position(tuple[UUID])
     receipts = await user.receipt_page(before=position[0] if position else None, limit=PAGE_SIZE + 1)
     shown = receipts[:PAGE_SIZE]
@@ -59,7 +54,6 @@ async def list_contexts(ui: UIRequest) -> Response:
 
 
 async def show_context(ui: UIRequest) -> Response:
-    """Show one receipt: where its tokens went, what is in it, and what is not."""
     user = ui.user
     receipt = await user.receipt(ui.id)
     names = await conversation_names(user, [receipt])
@@ -94,7 +88,6 @@ async def show_replay(ui: UIRequest) -> Response:
 
 
 async def show_recall(ui: UIRequest) -> Response:
-    """Show what is remembered about a question, with the parts of its scores."""
     user, query, conversation = ui.user, ui.param("q"), ui.param("conversation")
     tiers = [tier for tier in Tier if tier in ui.request.query_params.getlist("tier")] or list(Tier)
     hits: Sequence[Hit] = []
@@ -117,7 +110,6 @@ async def show_recall(ui: UIRequest) -> Response:
 
 
 async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> dict[Any, str]:
-    """Return the names of the conversations of receipts or hits."""
     ids = {row.conversation_id for row in rows if row.conversation_id is not None}
     return await user.conversation_names(list(ids))
 

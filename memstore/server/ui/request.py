@@ -53,7 +53,6 @@ class UIRequest:
 
     @property
     def id(self) -> UUID:
-        """The id in the path."""
         id: UUID = self.request.path_params["id"]
         return id
 
@@ -80,7 +79,6 @@ class UIRequest:
             raise Problem(HTTPStatus.BAD_REQUEST, "bad-request", "This is no form of these pages.") from None
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Return a page of a template."""
         context: dict[str, Any] = {
             "user": self.request.path_params.get("user"),
             "is_known": self.principal is not None,
@@ -93,7 +91,6 @@ class UIRequest:
 
 
 def redirect(path: str) -> Response:
-    """Return what leads to another page."""
     return RedirectResponse(path, HTTPStatus.SEE_OTHER)
 
 
@@ -133,7 +130,6 @@ def _environment() -> Environment:
 
 
 def clip(text: object, limit: int) -> str:
-    """Return the beginning of a text."""
     whole = "" if text is None else str(text)
     return whole if len(whole) <= limit else f"{whole[:limit].rstrip()}…"
 
