@@ -142,11 +142,7 @@ def run(
 
     The exit code is 1 where it did not come to its end, or something in it failed.
     """
-
-    async def begin(store: WorkingStore) -> UUID:
-        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens)
-
-    _work(begin, detach, concurrency)
+    _work(lambda store: store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens), detach, concurrency)
 
 
 @command(backfill_app)

@@ -13,6 +13,7 @@ from memstore.errors import NotFound
 from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
 from memstore.server.http import dependencies
+from memstore.server.http.dependencies import ConversationDep, Page, PageParams, StoreDep, StrictModel, UserDep
 
 users = APIRouter(tags=["users"])
 conversations = APIRouter(prefix=dependencies.CONVERSATIONS, tags=["conversations"])
@@ -29,9 +30,7 @@ class UserStats(BaseModel):
 
 
 @users.get("/users", dependencies=dependencies.OPERATOR)
-async def list_users(
-    store: dependencies.StoreDep, params: Annotated[dependencies.PageParams, Query()]
-) -> dependencies.Page[str]:
+async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Page[str]:
     """Return the names of all users, sorted. The operator's."""
     (after,) = params.position(tuple[str]) or ("",)
     names: list[str] = []
@@ -43,19 +42,19 @@ async def list_users(
 
 
 @users.get(dependencies.USER)
-async def get_user_stats(user: dependencies.UserDep, store: dependencies.StoreDep) -> UserStats:
+async def get_user_stats(user: UserDep, store: StoreDep) -> UserStats:
     """Return how much is stored of a user, zeros before the first message, and what calls of chat models cost."""
     name = user.name
     return UserStats(name=name, stats=await store.stats(user=name), usage=await store.usage(user=name))
 
 
 @users.get("/stats", dependencies=dependencies.OPERATOR)
-async def get_stats(store: dependencies.StoreDep) -> dict[str, int | list[Usage]]:
+async def get_stats(store: StoreDep) -> dict[str, int | list[Usage]]:
     """Return how much is stored of all users together, and what calls of chat models cost. The operator's."""
     return {**await store.stats(), "usage": await store.usage()}
 
 
-class ConversationEdit(dependencies.StrictModel):
+class ConversationEdit(StrictModel):
     """The settings of a conversation to be set; those left out stay."""
 
     title: str | None = None
@@ -65,16 +64,12 @@ class ConversationEdit(dependencies.StrictModel):
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
 
 
-class ConversationParams(dependencies.PageParams):
-    """The filter and page of conversations."""
-
+class ConversationParams(PageParams):
     channel: str | None = None
 
 
 @conversations.get("")
-async def list_conversations(
-    user: dependencies.UserDep, params: Annotated[ConversationParams, Query()]
-) -> dependencies.Page[Conversation]:
+async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Page[Conversation]:
     """Return a user's conversations, the latest first. One in which something is said meanwhile goes to the front."""
     before = params.position(tuple[datetime, UUID])
     rows = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
@@ -82,7 +77,7 @@ async def list_conversations(
 
 
 @conversations.get("/{conversation:name}")
-async def get_conversation_info(conversation: dependencies.ConversationDep) -> Conversation:
+async def get_conversation_info(conversation: ConversationDep) -> Conversation:
     """Return a conversation's title, channel, settings and size."""
     info = await conversation.info()
     if info is None:
@@ -91,7 +86,7 @@ async def get_conversation_info(conversation: dependencies.ConversationDep) -> C
 
 
 @conversations.patch("/{conversation:name}")
-async def edit_conversation(conversation: dependencies.ConversationDep, body: ConversationEdit) -> Conversation:
+async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Conversation:
     """Set title, channel, strategy, sections or settings; a conversation that is new is made."""
     await conversation.update(**body.model_dump(exclude_unset=True))
     return await get_conversation_info(conversation)
@@ -99,13 +94,13 @@ async def edit_conversation(conversation: dependencies.ConversationDep, body: Co
 
 @conversations.get("/{conversation:name}/summaries")
 async def list_summaries(
-    conversation: dependencies.ConversationDep, level: Annotated[int | None, Query(ge=0, le=100)] = None
+    conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=100)] = None
 ) -> list[Summary]:
     """Return the summaries by level and in order; level 0 are those that were asked for."""
     return await conversation.summaries(level=level)
 
 
-class NewMessages(dependencies.StrictModel):
+class NewMessages(StrictModel):
     """Messages, in order; all are stored or none."""
 
     messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(min_length=1, max_length=1000)
@@ -114,17 +109,13 @@ class NewMessages(dependencies.StrictModel):
     )
 
 
-class MessageParams(dependencies.PageParams):
-    """The filter and page of messages."""
-
+class MessageParams(PageParams):
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
 
 
 @messages.get("")
-async def list_messages(
-    conversation: dependencies.ConversationDep, params: Annotated[MessageParams, Query()]
-) -> dependencies.Page[Message]:
+async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
     """Return messages in order. Messages added meanwhile are on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
     first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
@@ -133,7 +124,7 @@ async def list_messages(
 
 
 @messages.post("", status_code=201)
-async def add_messages(conversation: dependencies.ConversationDep, body: NewMessages) -> list[Message]:
+async def add_messages(conversation: ConversationDep, body: NewMessages) -> list[Message]:
     """Store messages, all or none; return them as stored, known ones included.
 
     A message that has an `external_id` is known by it: sent again, it is not stored again.

@@ -12,10 +12,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
 from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
-from memstore.server.http import dependencies
+from memstore.server.http.dependencies import MAX_LIMIT, USER, ConversationDep, Page, PageParams, StrictModel, UserDep
 
-contexts = APIRouter(prefix=dependencies.USER, tags=["contexts"])
-facts = APIRouter(prefix=dependencies.USER, tags=["facts"])
+contexts = APIRouter(prefix=USER, tags=["contexts"])
+facts = APIRouter(prefix=USER, tags=["facts"])
 MAX_BUDGET = 10**9
 MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
 
@@ -31,11 +31,11 @@ def _read_moment(value: Any) -> datetime | None:
 Moment = Annotated[datetime, BeforeValidator(_read_moment)]
 
 
-class RecallRequest(dependencies.StrictModel):
+class RecallRequest(StrictModel):
     """A question and its filters."""
 
     query: str = Field(min_length=1)
-    limit: StrictInt = Field(10, ge=1, le=dependencies.MAX_LIMIT)
+    limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
     tiers: list[Tier] = Field(list(Tier), min_length=1)
     conversation: str | None = Field(None, min_length=1)
     roles: list[Role] | None = None
@@ -49,7 +49,7 @@ class RecallRequest(dependencies.StrictModel):
 
 
 @contexts.post("/recall")
-async def recall(user: dependencies.UserDep, body: RecallRequest) -> list[Hit]:
+async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
     """Return messages, summaries and facts about a question, the best first."""
     return await user.recall(**dict(body))
 
@@ -60,7 +60,7 @@ def _refuse_file(model: str) -> str:
     return model
 
 
-class ContextRequest(dependencies.StrictModel):
+class ContextRequest(StrictModel):
     """Options of a context; for those left out the conversation's settings count, else the store's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
@@ -98,7 +98,7 @@ class ContextResponse(BaseModel):
 
 
 @contexts.post("/conversations/{conversation:name}/context")
-async def build_context(conversation: dependencies.ConversationDep, body: ContextRequest) -> ContextResponse:
+async def build_context(conversation: ConversationDep, body: ContextRequest) -> ContextResponse:
     """Return chat messages for a question, with memories that answer it, in at most `budget` tokens."""
     options = dict(body)
     with_receipt = options.pop("receipt")
@@ -119,7 +119,7 @@ async def build_context(conversation: dependencies.ConversationDep, body: Contex
 
 
 @contexts.get("/receipts/{receipt}")
-async def get_receipt(user: dependencies.UserDep, receipt: UUID) -> Json:
+async def get_receipt(user: UserDep, receipt: UUID) -> Json:
     """Return a receipt: the parts of a context, and why others were left out."""
     return (await user.receipt(receipt)).as_dict()
 
@@ -130,7 +130,7 @@ Type = Annotated[
 ]
 
 
-class FactFields(dependencies.StrictModel):
+class FactFields(StrictModel):
     """The columns of a fact that may be set; those that a change leaves out stay."""
 
     kind: FactKind | None = None
@@ -161,9 +161,7 @@ class FactEdit(FactFields):
     type: Type = "identity"
 
 
-class FactParams(dependencies.PageParams):
-    """The filter and page of facts."""
-
+class FactParams(PageParams):
     state: Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
     type: Type | None = None
     kind: FactKind | None = None
@@ -172,18 +170,18 @@ class FactParams(dependencies.PageParams):
 
 
 @facts.get("/facts")
-async def list_facts(user: dependencies.UserDep, params: Annotated[FactParams, Query()]) -> dependencies.Page[Fact]:
+async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
     """Return facts, what matters first: a page as they are, or all as they were known at a moment."""
     filters = params.model_dump(exclude={"cursor", "limit"})
     if params.as_of is not None:
-        return dependencies.Page(items=await user.facts(**filters))
+        return Page(items=await user.facts(**filters))
     (last,) = params.position(tuple[UUID]) or (None,)
     rows = await user.facts(**filters, before=last, limit=params.limit + 1)
     return params.page(rows, lambda fact: [fact.id])
 
 
 @facts.post("/facts", status_code=201)
-async def add_fact(user: dependencies.UserDep, body: NewFactRequest) -> Fact:
+async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
     """Enter a fact: it is found at once. A known fact with the same words becomes this one.
 
     With `quarantined` it waits; a known fact with the same words stays as it is, and is given.
@@ -191,28 +189,26 @@ async def add_fact(user: dependencies.UserDep, body: NewFactRequest) -> Fact:
     return await user.add_fact(**body.model_dump())
 
 
-class ProfileParams(dependencies.StrictModel):
-    """The budget of a profile, and the user."""
-
+class ProfileParams(StrictModel):
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")
     as_of: Moment | None = None
 
 
 @contexts.get("/profile")
-async def get_profile(user: dependencies.UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
+async def get_profile(user: UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
     """Return who somebody is, what holds, what is planned, how to answer: a text, its lines with their sources."""
     return (await user.profile(**dict(params))).as_dict()
 
 
 @facts.get("/facts/{fact}")
-async def get_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
+async def get_fact(user: UserDep, fact: UUID) -> Fact:
     """Return a fact, in whatever state."""
     return await user.fact(fact)
 
 
 @facts.patch("/facts/{fact}")
-async def edit_fact(user: dependencies.UserDep, fact: UUID, body: FactEdit) -> Fact:
+async def edit_fact(user: UserDep, fact: UUID, body: FactEdit) -> Fact:
     """Replace an active fact; the old one is superseded, and can be restored.
 
     If the words stay, it is changed in place and keeps its id.
@@ -221,24 +217,24 @@ async def edit_fact(user: dependencies.UserDep, fact: UUID, body: FactEdit) -> F
 
 
 @facts.delete("/facts/{fact}")
-async def retract_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
+async def retract_fact(user: UserDep, fact: UUID) -> Fact:
     """Retract a fact: it is no longer recalled, also where it is said again. Its history can undo that."""
     return await user.retract_fact(fact)
 
 
 @facts.post("/facts/{fact}/confirm")
-async def confirm_fact(user: dependencies.UserDep, fact: UUID) -> Fact:
+async def confirm_fact(user: UserDep, fact: UUID) -> Fact:
     """Activate a quarantined fact: recall finds it from now on."""
     return await user.confirm_fact(fact)
 
 
 @facts.get("/facts/{fact}/history")
-async def get_fact_history(user: dependencies.UserDep, fact: UUID) -> list[FactChange]:
+async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
     """Return the changes of a fact, in order."""
     return await user.fact_history(fact)
 
 
 @facts.post("/changes/{change}/undo")
-async def undo_change(user: dependencies.UserDep, change: UUID) -> FactChange:
+async def undo_change(user: UserDep, change: UUID) -> FactChange:
     """Undo a change of a fact; 409 if the fact was changed again since."""
     return await user.undo(change)

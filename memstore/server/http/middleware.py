@@ -26,7 +26,6 @@ logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
 MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-NO_ROUTE = "(no route)"
 
 
 class RequestMiddleware:
@@ -128,9 +127,11 @@ def _is_disconnect(error: Exception) -> bool:
 
 def _route(scope: Scope) -> str:
     """Return the path template of the route, with the prefix under which its router is included or mounted."""
-    route = getattr(scope.get("route"), "path_format", NO_ROUTE)
+    route: str | None = getattr(scope.get("route"), "path_format", None)
+    if route is None:
+        return "(no route)"
     prefix = next((prefix for prefix in (API, UI) if scope["path"].startswith(f"{prefix}/")), "")
-    return route if route == NO_ROUTE or route.startswith(prefix) else prefix + route
+    return route if route.startswith(prefix) else prefix + route
 
 
 def _is_cross_origin(headers: Headers) -> bool:

@@ -81,7 +81,11 @@ class MemoryServer(MCPServer[None]):
 
     async def read_resource(self, uri: Any, context: Context[None, Any] | None = None) -> Any:
         """Read a resource; an expected error becomes one of the protocol."""
-        async with self._memory_of(context, _protocol_error):
+
+        def protocol_error(error: ReadableError) -> MCPError:
+            return MCPError(INVALID_PARAMS if isinstance(error, InvalidInput) else INTERNAL_ERROR, _explain(error))
+
+        async with self._memory_of(context, protocol_error):
             return await super().read_resource(uri, context)
 
     @asynccontextmanager
@@ -118,10 +122,6 @@ async def _close_background(server: MCPServer[None]) -> AsyncIterator[None]:
         yield
     finally:
         await server.background.close()
-
-
-def _protocol_error(error: ReadableError) -> MCPError:
-    return MCPError(INVALID_PARAMS if isinstance(error, InvalidInput) else INTERNAL_ERROR, _explain(error))
 
 
 def _explain(error: ReadableError) -> str:

@@ -249,12 +249,11 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
         return f"{id} waits until its user confirms it. Nothing was done."
     latest = fact
     while latest.state == "superseded":
-        changes = [
-            change for change in await user.fact_history(latest) if change.fact_id == latest.id and change.other_id
-        ]
-        if not changes or changes[-1].other_id is None:
+        history = await user.fact_history(latest)
+        newer = [change.other_id for change in history if change.fact_id == latest.id and change.other_id]
+        if not newer:
             break
-        latest = await user.fact(changes[-1].other_id)
+        latest = await user.fact(newer[-1])
     if latest.state in STORED_ACTIVE:
         new_id = results.shorten(results.FACT, latest.id)
         return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."

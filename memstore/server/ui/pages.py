@@ -19,9 +19,9 @@ from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
-LATEST, LATEST_CONTEXTS, PROFILE_BUDGET = 6, 4, 400
+LATEST = 6
 USERS_PER_PAGE, CONVERSATIONS_PER_PAGE, MESSAGES_PER_PAGE, FACTS_PER_PAGE, CERTIFICATES_PER_PAGE = 25, 40, 24, 40, 20
-MAX_SUMMARIES, MAX_FACTS, MAX_SOURCES = 24, 60, 12
+MAX_SUMMARIES, MAX_FACTS = 24, 60
 EXCERPT_MARGIN_CHARS = 240
 ANY = "all"
 
@@ -36,16 +36,15 @@ async def home(ui: UIRequest) -> Response:
         names.append(name)
         if len(names) > USERS_PER_PAGE:
             break
-    sizes = await ui.store.user_sizes(names[:USERS_PER_PAGE])
-    # The name that follows is only seen to be there.
-    users = list(zip(names, sizes, strict=False))
+    shown = names[:USERS_PER_PAGE]
+    users = list(zip(shown, await ui.store.user_sizes(shown), strict=True))
     return ui.page("users.html", users=users, more=len(names) > USERS_PER_PAGE, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
     user = ui.user
-    receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
-    profile = await user.profile(PROFILE_BUDGET)
+    receipts = await user.receipt_page(limit=4)
+    profile = await user.profile(400)
     counts = await ui.store.stats(user=user.name)
     return ui.page(
         "user.html",
@@ -62,9 +61,8 @@ async def overview(ui: UIRequest) -> Response:
 
 async def list_conversations(ui: UIRequest) -> Response:
     rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS_PER_PAGE + 1)
-    return ui.page(
-        "conversations.html", conversations=rows[:CONVERSATIONS_PER_PAGE], more=len(rows) > CONVERSATIONS_PER_PAGE
-    )
+    shown, more = rows[:CONVERSATIONS_PER_PAGE], len(rows) > CONVERSATIONS_PER_PAGE
+    return ui.page("conversations.html", conversations=shown, more=more)
 
 
 async def show_conversation(ui: UIRequest) -> Response:
@@ -185,7 +183,7 @@ async def show_fact(ui: UIRequest) -> Response:
 
 
 async def _sources(user: AsyncUserScope, fact: models.Fact) -> list[SourceExcerpt]:
-    spans = {span.message_id: span for span in fact.spans[:MAX_SOURCES]}
+    spans = {span.message_id: span for span in fact.spans[:12]}
     messages = await user.messages(list(spans))
     names = await user.conversation_names([message.conversation_id for message in messages])
     sources = []
@@ -235,7 +233,7 @@ async def show_erasures(ui: UIRequest) -> Response:
 
 
 async def rehearse(ui: UIRequest) -> Response:
-    return await _show_rehearsal(ui, *_target(await ui.form()))
+    return await _show_rehearsal(ui, *_target(await ui.form()), wrong="")
 
 
 async def erase(ui: UIRequest) -> Response:
@@ -259,7 +257,7 @@ def _target(fields: dict[str, str]) -> tuple[str, str]:
     return what, which if what == models.ErasureScope.CONVERSATION else which.strip()
 
 
-async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str = "") -> Response:
+async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str) -> Response:
     return ui.page(
         "rehearsal.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
