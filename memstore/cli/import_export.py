@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memstore.ingest.importers import ImportReport
     from memstore.models import Json
 
+MAX_SHOWN_PROBLEMS = 20
 EXPORT_FORMAT = "memstore"
 STDOUT = "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -101,10 +102,10 @@ def _print_file(file: Path, done: ImportReport) -> None:
     places: dict[str, list[str]] = {}
     for problem in done.problems:
         places.setdefault(problem.reason, []).append(problem.where)
-    for reason, where in islice(places.items(), 20):
+    for reason, where in islice(places.items(), MAX_SHOWN_PROBLEMS):
         more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
         echo_hint(f"skipped {where[0]}{more}: {reason}", "yellow")
-    if len(places) > 20 or done.skipped > len(done.problems):
+    if len(places) > MAX_SHOWN_PROBLEMS or done.skipped > len(done.problems):
         echo_hint("… and more; --json names them")
 
 
