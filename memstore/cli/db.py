@@ -169,9 +169,7 @@ def _url() -> Iterator[str]:
 
 
 @command(embeddings_app)
-def migrate(
-    to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")],
-) -> None:
+def migrate(to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")]) -> None:
     """Make vectors by another embedder while the present ones serve, then switch, user by user.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
