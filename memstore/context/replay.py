@@ -39,9 +39,10 @@ def unpack(receipt: Receipt, packed: bytes | None) -> Replay:
         )
     try:
         messages, system, text = json.loads(zlib.decompress(packed).decode("utf-8", "surrogatepass"))
-    except (zlib.error, ValueError):
-        messages, system, text = [], None, None
-    if content_hash(RenderedPrompt(messages, system, text).sent) != receipt.content_hash:
+        is_same = content_hash(RenderedPrompt(messages, system, text).sent) == receipt.content_hash
+    except (zlib.error, ValueError, TypeError, RecursionError):
+        is_same = False
+    if not is_same:
         raise DatabaseError(
             f"The receipt {receipt.id} keeps other bytes than were sent, by their SHA-256. The row was changed or "
             "damaged; restore it from a backup."

@@ -113,8 +113,8 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         removal = await _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
-        # Not for ids of summaries, which are made again under the same.
-        searched = (*erased, *removal.messages)
+        # Not for ids of summaries, which are made again under the same; and after a retention its conversation goes on.
+        searched = (*([] if target.scope == ErasureScope.RETENTION else erased), *removal.messages)
         left = await erasure.count_references(tx, searched)
         scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
@@ -279,7 +279,8 @@ async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], rem
     receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items], since)
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += await erasure.remove_receipts_of(tx, conversation, first.recorded_at)
+        assert since is not None
+        receipts += await erasure.remove_receipts_of(tx, conversation, since)
         removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += await erasure.remove_events(tx, [*removal.items, *receipts])

@@ -709,6 +709,7 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
     assert holding(store.url, "alicelisbon3ville", "alicelisbon12rex") == {}
     [kept] = await alice.erasures()
     assert kept.scope == "retention"
+    assert kept.scan is not None and kept.scan.is_clean
     assert (await store.verify_erasure(kept)).is_clean, "the conversation goes on"
     await alice.conversation("work").update(settings={"message_retention_days": None})
     await alice.conversation("work").add("user", "One more for the derivers.")

@@ -467,6 +467,18 @@ async def two_messages(store: AsyncMemoryStore, path: Path) -> Lines:
     return lines_of(path)
 
 
+async def test_no_message_of_an_export_is_recorded_later_than_now(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
+) -> None:
+    """An erasure takes the receipts since the message was recorded, so a clock that was ahead must not hide them."""
+    lines = await two_messages(store, tmp_path / "a.jsonl")
+    ahead = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    assert (await other.import_file(write(tmp_path / "b.jsonl", changed(lines, "message", recorded_at=ahead)))).new == 2
+    with psycopg.connect(other.url) as connection:
+        [recorded] = connection.execute("SELECT bool_and(recorded_at <= now()) FROM messages").fetchall()
+    assert recorded == (True,)
+
+
 async def test_every_line_that_cannot_be_read_is_named_and_costs_itself(
     store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:

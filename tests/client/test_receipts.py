@@ -1,6 +1,7 @@
 """Receipts: what was considered, kept and read later, and what was sent."""
 
 import json
+import zlib
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -246,7 +247,11 @@ async def test_a_receipt_from_before_what_was_sent_was_kept_says_that_it_has_no_
     assert (await scope.user.receipt(context)).explain() == context.explain()
 
 
-@pytest.mark.parametrize("change", ["sent || 'x'", "'x'", "(SELECT r.sent FROM receipts r WHERE r.id <> receipts.id)"])
+ANOTHER = "(SELECT r.sent FROM receipts r WHERE r.id <> receipts.id)"
+PACKED_NULL = f"'\\x{zlib.compress(b'null').hex()}'"
+
+
+@pytest.mark.parametrize("change", ["sent || 'x'", "'x'", ANOTHER, PACKED_NULL])
 async def test_a_replay_that_is_not_what_was_sent_is_an_error(store: AsyncMemoryStore, change: str) -> None:
     scope = await talk(store, turns=3)
     await scope.context("What do I eat?", budget=300)

@@ -109,12 +109,13 @@ FROM unnest(%(ids)s::uuid[], %(last_seqs)s::bigint[], %(said_at)s::timestamptz[]
 WHERE d.user_id = %(user_id)s AND d.conversation_id = raised.id AND d.last_seq < raised.last_seq
 
 -- add_message --
--- Messages are only ever inserted.
+-- Messages are only ever inserted. None is recorded later than now, whatever an export says: an erasure takes the receipts
+-- since.
 INSERT INTO messages (user_id, conversation_id, seq, id, role, name, text, parts, tool_calls, tool_call_id, tokens, counter,
                       tags, meta, external_id, occurred_at, recorded_at)
 VALUES (%(user_id)s, %(conversation_id)s, %(seq)s, %(id)s, %(role)s, %(name)s, %(text)s, %(parts)s, %(tool_calls)s,
         %(tool_call_id)s, %(tokens)s, %(counter)s, %(tags)s, %(meta)s, %(external_id)s, %(occurred_at)s,
-        %(recorded_at)s)
+        least(%(recorded_at)s, clock_timestamp()))
 
 -- known_messages --
 -- Those of these ids that are stored.
