@@ -236,8 +236,10 @@ class AsyncUserFacts:
             new = replace(new, type=await self._read_type(new))
         if quarantined:
             return await manual_edits.propose_fact(self._database, self.name, new)
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.add_fact(self._database, dependencies, self.name, new))
+        stored = await self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.add_fact(self._database, dependencies, self.name, new)
+        )
+        return with_state_now(stored)
 
     async def _read_type(self, new: NewFact) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -271,8 +273,10 @@ class AsyncUserFacts:
         check_fact(new)
         await self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
+        stored = await self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.edit_fact(self._database, dependencies, self.id, old, new)
+        )
+        return with_state_now(stored)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -282,8 +286,11 @@ class AsyncUserFacts:
         """
         from memstore.derive.facts import manual_edits
 
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
+        id = to_uuid(fact)
+        stored = await self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.confirm_fact(self._database, dependencies, self.id, id)
+        )
+        return with_state_now(stored)
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

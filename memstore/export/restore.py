@@ -16,7 +16,6 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export.reader import (
@@ -47,12 +46,11 @@ from memstore.store import (
     archive,
     chunks,
     documents,
-    embedding_models,
     erasure,
     messages,
     summaries,
 )
-from memstore.store.chunks import model_id
+from memstore.store.active_model import model_id
 from memstore.store.database import Database, Transaction
 from memstore.store.rows import FactWithHistory
 from memstore.store.watermarks import DERIVERS
@@ -65,7 +63,7 @@ NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it
 
 async def restore(
     database: Database,
-    dependencies: Callable[[], Dependencies],
+    run: Callable[[Callable[[Dependencies], Any]], Any],
     source: Path | IO[bytes],
     *,
     max_message_bytes: int,
@@ -77,10 +75,10 @@ async def restore(
     """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `dependencies` are loaded when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
+    `run` loads the dependencies when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
     what is no export.
     """
-    running = _Restore(database, dependencies, EntryBuilder(max_message_bytes, redactor, counter))
+    running = _Restore(database, run, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     name = source.name if isinstance(source, Path) else "the export"
     with open_export(source) as stream:
@@ -108,7 +106,7 @@ class _Restore:
     """
 
     database: Database
-    dependencies: Callable[[], Dependencies]
+    run: Callable[[Callable[[Dependencies], Any]], Any]
     builder: EntryBuilder
     report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     user: str | None = None
@@ -319,7 +317,7 @@ class _Restore:
     ) -> int:
         """Add items that are new still when they are locked, and their chunks; return how many.
 
-        Chunks have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
+        Chunks have the file's vectors where these are of the active embedder, else new ones. No transaction is
         open while they are made.
         """
         add: Callable[[Transaction, list[Any]], Any] = summaries.add
@@ -347,11 +345,11 @@ class _Restore:
             async with self.database.user_transaction(self.user_id) as tx:
                 new = await write(tx)
                 if added := [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]:
-                    await chunks.add(tx, added, await embedding_models.lock_active(tx, dependencies.embedder))
+                    await chunks.add(tx, added, dependencies.model)
             return len(new)
 
         if any(entry.chunks for entry in fresh):
-            dependencies = await to_thread(self.dependencies)
-            return await run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
+            count: int = await self.run(store_with)
+            return count
         async with self.database.user_transaction(self.user_id) as tx:
             return len(await write(tx))

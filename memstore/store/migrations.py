@@ -23,7 +23,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST_REVISION = "0020"
+NEWEST_REVISION = "0021"
 SERVER_VERSION = 150000
 # Alembic has one context in a process: of two threads, one would send its statements to the other's database.
 ALEMBIC = threading.Lock()

@@ -15,7 +15,6 @@ TABLES = {
     "messages": "id",
     "item_text": "item_id, chunk_index",
     "item_vectors": "item_id, chunk_index",
-    "embedding_models": "id",
     "summaries": "id",
     "facts": "id",
     "fact_sources": "fact_id, message_id",

@@ -20,7 +20,6 @@ TABLES = {
     "item_text",
     "term_postings",
     "item_vectors",
-    "embedding_models",
     "derivations",
     "receipts",
     "setting_changes",
@@ -33,7 +32,7 @@ TABLES = {
 }
 OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
 OUTLIVING = {"tombstones", "erasures"}  # what is left of an erasure: hashes, ids and counts
-KEYS = {"store_keys"}  # of no user: what tombstones are hashed with
+KEYS = {"store_keys", "embedding_models"}  # of no user: what tombstones are hashed with, and who makes vectors
 
 ACROSS = "its own SQL reads or changes rows across users, in ways that a Citus refuses"
 GOES_ON = "goes on in a transaction that an error of a node has ended; nothing is shown in it"

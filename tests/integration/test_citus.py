@@ -43,7 +43,7 @@ LITERALS = {
     "vector": "[1,2]",
 }
 MODELS = {("documents", name) for name in ("lacking", "still_lacking", "count_lacking")} | {
-    ("embedding_models", "lacking"),
+    ("vectors", "lacking"),
     ("chunks", "arrays"),
 }  # whose model is there
 

@@ -5,13 +5,16 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
+from alembic import command
 
 import memstore
+from memstore import ids
 from memstore.errors import DatabaseError, MemstoreError, SchemaOutdated, SchemaTooNew
 from memstore.store import migrations
 
@@ -112,6 +115,53 @@ def test_the_printed_statements_make_the_same_schema(new_database: Make, clone: 
         assert store.user("alice").recall("Porto", tiers=["messages"])[0].text == "I live in Porto."
 
 
+def test_the_embedder_of_most_users_becomes_the_store_s(new_database: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever had another is found by words until a migration makes the vectors, of documents too."""
+    url = new_database()
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "upgrade", partial(upgrade_to, command.upgrade, "0020"))
+        patch.setattr(migrations, "NEWEST_REVISION", "0020")
+        migrations.upgrade(url)
+    names = {"alice": "hashing:64", "bob": "hashing:256", "carol": "hashing:256"}
+    for user, embedder in names.items():
+        dimensions = int(embedder.partition(":")[2])
+        values = {"user": ids.user_id(user), "name": user, "model": ids.model_id(embedder, dimensions)}
+        values |= {
+            "embedder": embedder,
+            "dimensions": dimensions,
+            "id": ids.document_id(ids.user_id(user), ("n",), "k"),
+        }
+        with psycopg.connect(url) as connection:
+            for statement in (
+                "insert into users (user_id, name) values (%(user)s, %(name)s)",
+                "insert into embedding_models (user_id, id, name, dimensions)"
+                " values (%(user)s, %(model)s, %(embedder)s, %(dimensions)s)",
+                "insert into documents (user_id, id, namespace, key, value)"
+                " values (%(user)s, %(id)s, '{n}', 'k', '{}')",
+                "insert into document_vectors (user_id, id, path, model_id, embedding, text) values (%(user)s, %(id)s,"
+                " 'p', %(model)s, array_fill(0.1, array[%(dimensions)s::int])::vector, 'The ferry leaves at nine.')",
+            ):
+                connection.execute(statement, values)
+    migrations.upgrade(url)
+    with psycopg.connect(url) as connection:
+        found = connection.execute("select name, state from embedding_models order by 1").fetchall()
+    assert found == [("hashing:256", "serving"), ("hashing:64", "retired")]
+    for setting in set(names.values()):
+        with memstore.open(url, settings={"embedder": setting}) as store:
+            assert len(store.user("bob").documents().search(query="ferry")) == 1
+    with memstore.open(url, settings=SETTINGS) as store:
+        assert store.user("alice").documents().search(query="ferry") == []
+        assert store.embeddings.clean().vectors == 0, "her text stands nowhere else"
+        report = store.embeddings.migrate("hashing:256")
+        assert (report.users, report.vectors) == (1, 1)
+        assert len(store.user("alice").documents().search(query="ferry")) == 1
+        assert store.embeddings.clean().vectors == 1
+
+
+def upgrade_to(real: Callable[..., None], revision: str, config: Any, _: str) -> None:
+    real(config, revision)
+
+
 def test_opening_twice_changes_nothing(new_database: Make) -> None:
     url = new_database()
     assert migrations.status(url) == migrations.Status(None)
@@ -179,7 +229,7 @@ def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
     url = new_database(template)
     before = catalog(url)
     monkeypatch.setattr(migrations, "NEWEST_REVISION", "9999")
-    with pytest.raises(SchemaOutdated, match=r"schema 0020.*Run: memstore db upgrade"):
+    with pytest.raises(SchemaOutdated, match=r"schema 0021.*Run: memstore db upgrade"):
         memstore.open(url, settings=SETTINGS)
     assert catalog(url) == before
 

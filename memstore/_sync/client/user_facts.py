@@ -236,8 +236,10 @@ class UserFacts:
             new = replace(new, type=self._read_type(new))
         if quarantined:
             return manual_edits.propose_fact(self._database, self.name, new)
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.add_fact(self._database, dependencies, self.name, new))
+        stored = self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.add_fact(self._database, dependencies, self.name, new)
+        )
+        return with_state_now(stored)
 
     def _read_type(self, new: NewFact) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -277,8 +279,10 @@ class UserFacts:
         check_fact(new)
         self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
+        stored = self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.edit_fact(self._database, dependencies, self.id, old, new)
+        )
+        return with_state_now(stored)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -288,8 +292,11 @@ class UserFacts:
         """
         from memstore._sync.derive.facts import manual_edits
 
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
+        id = to_uuid(fact)
+        stored = self._runtime.run_with_dependencies(
+            lambda dependencies: manual_edits.confirm_fact(self._database, dependencies, self.id, id)
+        )
+        return with_state_now(stored)
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

@@ -379,7 +379,6 @@ UNION ALL SELECT 'fact_changes', count(*) FROM fact_changes WHERE user_id = %(us
 UNION ALL SELECT 'item_text', count(*) FROM item_text WHERE user_id = %(user_id)s
 UNION ALL SELECT 'item_vectors', count(*) FROM item_vectors WHERE user_id = %(user_id)s
 UNION ALL SELECT 'term_postings', count(*) FROM term_postings WHERE user_id = %(user_id)s
-UNION ALL SELECT 'embedding_models', count(*) FROM embedding_models WHERE user_id = %(user_id)s
 UNION ALL SELECT 'derivations', count(*) FROM derivations WHERE user_id = %(user_id)s
 UNION ALL SELECT 'receipts', count(*) FROM receipts WHERE user_id = %(user_id)s
 UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes WHERE user_id = %(user_id)s

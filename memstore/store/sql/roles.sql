@@ -60,6 +60,7 @@ BEGIN
                    WHERE p.polname = 'by_user' AND c.relnamespace = current_schema()::regnamespace LOOP
             EXECUTE format('GRANT SELECT ON %I TO memstore_reader', one);
         END LOOP;
+        GRANT SELECT ON embedding_models TO memstore_reader;
     END IF;
 
     -- Brings history in, and removes nothing; it sees neither facts nor summaries nor receipts.
