@@ -68,10 +68,10 @@ insert into embedding_models (id, name, dimensions, state) values (%(model)s, 'h
 insert into item_vectors (user_id, item_id, chunk_index, model_id, embedding)
     select %(user)s, id, 0, %(model)s, v.v
     from said, (select array_agg(random() - 0.5)::vector as v from generate_series(1, %(dimensions)s)) v;
-insert into receipts (user_id, id, conversation_id, budget, tokens, body, texts)
+insert into receipts (user_id, id, conversation_id, budget, tokens, body, sent)
     select %(user)s, pg_temp.id('receipt', n), place, 2000, 1990,
            jsonb_build_object('included', (select jsonb_agg(jsonb_build_object('id', pg_temp.id('item', n - k)))
-                                           from generate_series(0, 39) k)), jsonb_build_object('system', text)
+                                           from generate_series(0, 39) k)), convert_to(text, 'UTF8')
     from said where n %% 100 = 99;
 insert into events (user_id, id, conversation_id, type, body)
     select %(user)s, pg_temp.id('event', n), place, 'message_added', '{"tokens": 20}' from said;

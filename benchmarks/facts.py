@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.chunking import sentences
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.note_facts import MIN_NOTE_CONFIDENCE, Utterance, extract, turn_of
 from memstore.derive.reader.model import load as load_reader
+from memstore.language.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import BM25_B, idf, saturate
@@ -185,9 +185,9 @@ def extracted(messages: list[Message], least: float = MIN_NOTE_CONFIDENCE) -> li
     turns = list(in_turn(messages))
     notes = load_reader().read([turn_of(one.said, before) for one, before in turns])
     return [
-        Told(one.user, (one.id,), fact.text)
+        Told(one.user, (one.id,), draft.fact.text)
         for (one, before), noted in zip(turns, notes, strict=True)
-        for fact in extract(one.said, noted, before, least=least)
+        for draft in extract(one.said, noted, before, least=least)
     ]
 
 

@@ -41,7 +41,7 @@ from report import Cell, Table, command_line, written
 
 import memstore
 from memstore import ConversationScope, ids
-from memstore.derive.chunking import sentences
+from memstore.language.sentences import sentences
 from memstore.providers import Embedder, Vectors
 from memstore.store.index_cache import IndexCache
 from memstore.store.sql import statements

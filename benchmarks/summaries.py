@@ -38,7 +38,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from statistics import mean
@@ -47,11 +47,13 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.chunking import sentences, split_segments
+from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.summaries import extractive
 from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
+from memstore.language.sentences import sentences
 from memstore.models import Message, Summary
+from memstore.models.messages import SESSION_GAP
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
 from memstore.strategies.base import cover
@@ -319,7 +321,7 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
     """Return how many decisions and numbers of each session the summaries of its segments tell, or the one given."""
     summarizer = ExtractiveSummarizer(resources.counter, resources.settings)
-    gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
+    gap, tokens = SESSION_GAP, resources.settings.segment_tokens
     rows: list[list[Cell]] = []
     sums: Counter[str] = Counter()
     for session in json.loads(file.read_text(encoding="utf-8")):
@@ -369,7 +371,7 @@ def make_message(number: int, said: dict[str, str], counter: TokenCounter) -> Me
 
 def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
     """Return the summaries of every level."""
-    gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
+    gap, tokens = SESSION_GAP, resources.settings.segment_tokens
     ranges = [extractive.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
     nest: list[Summary] = []
     while ranges:

@@ -101,15 +101,12 @@ class Settings(BaseSettings):
     max_message_bytes: int = Field(4_000_000, ge=1)  # of UTF-8
     chunk_tokens: int = Field(200, ge=16, le=2000)  # the longest chunk of a message, in the embedder's tokens
     segment_tokens: int = Field(1200, ge=50)  # tokens that are summarized at once, about
-    session_gap_hours: float = Field(4.0, gt=0, le=LONG)  # a silence of this length ends a segment
     max_chunks_in_memory: int = Field(150_000, ge=0)  # a user with more is searched in the database, others here
     index_cache_mb: int = Field(512, ge=1, le=10**6)  # of users' chunks that a process holds; the oldest ones go
     event_retention_days: float = Field(30.0, ge=0, le=LONG)  # 0 keeps none
     receipt_retention_days: float = Field(30.0, ge=0, le=LONG)  # of contexts; 0 keeps none
     message_retention_days: float = Field(0.0, ge=0, le=LONG)  # older messages are erased; 0 keeps them for ever
 
-    worker_sweep_seconds: int = Field(10, ge=1, le=59)  # how often workers look for pending messages and dead workers
-    worker_stalled_seconds: float = Field(30.0, ge=1, le=DAY)  # of silence make a worker dead: others do its jobs
     worker_attempts: int = Field(8, ge=1, le=1000)  # a job that failed this often is left to be looked at
 
     # Timeouts are the longest wait for one answer, retries included; in a chat the longest silence.
@@ -126,12 +123,10 @@ class Settings(BaseSettings):
     embedding_api_key: SecretStr | None = None
     embedding_timeout_seconds: float = Field(60.0, gt=0, le=DAY)  # for a batch
     embedding_dimensions: int | None = Field(None, ge=1, le=2000)  # asked of models that can shorten their vectors
-    embedding_max_tokens: int = Field(8191, ge=64, le=10**6)  # the window of openai: and ollama: embedders
     embedding_query_prefix: str = ""  # what these get before a question, such as "query: "
     embedding_document_prefix: str = ""  # and before a text to be found, such as "passage: "
     rerank_url: BaseUrl | None = None  # where openai: rerankers answer at /rerank, in Cohere's shape; else openai_url
     rerank_api_key: SecretStr | None = None
-    rerank_timeout_seconds: float = Field(10.0, gt=0, le=DAY)
 
     fact_roles: Many[Literal["user", "assistant", "tool"]] = ("user",)  # whose messages facts are taken from
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
@@ -152,8 +147,6 @@ class Settings(BaseSettings):
 
     server_hosts: Many[str] = ()  # allowed Host headers, in addition to this machine's own names
     server_body_bytes: int = Field(16_000_000, ge=1)  # the largest body that the server reads
-    server_timeout_seconds: float = Field(60.0, gt=0, le=DAY)  # the longest that the server works on one answer
-    server_stop_seconds: float = Field(20.0, ge=0, le=DAY)  # how long requests may go on once it is to stop
 
     def price_of(self, deriver: str) -> tuple[float, float] | None:
         """Return the prices of a million tokens of a deriver's prompts and answers; None if not set."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -10,9 +9,8 @@ from hashlib import blake2b
 import numpy as np
 
 from memstore.errors import ProviderMissing
+from memstore.language import WORD
 from memstore.providers import Vectors
-
-_WORD = re.compile(r"\w+")
 
 
 def load_embedder(model: str) -> HashingEmbedder:
@@ -40,13 +38,13 @@ class HashingEmbedder:
 
     def count(self, text: str) -> int:
         """Return the number of words."""
-        return len(_WORD.findall(text))
+        return len(WORD.findall(text))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for vector, text in zip(vectors, texts, strict=True):
-            for word in _WORD.findall(text.casefold())[: self.max_tokens]:
+            for word in WORD.findall(text.casefold())[: self.max_tokens]:
                 for number, weight in _features(word):
                     vector[(number >> 1) % self.dimensions] += weight if number & 1 else -weight
             length = np.linalg.norm(vector)

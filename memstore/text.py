@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import Any
 
+from memstore.language import number_words
+
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 INVALID_CHARS = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
@@ -46,11 +48,6 @@ def remove_controls(text: str) -> str:
 def escape_controls(written: str) -> str:
     """Return JSON whose control characters are escaped: the same value, and no terminal obeys it."""
     return CONTROL_CHARS.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
-
-
-def word_set(words: str) -> frozenset[str]:
-    """Return the words of a list."""
-    return frozenset(words.split())
 
 
 def is_deep(value: object) -> bool:
@@ -100,10 +97,7 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
+MONTHS = tuple(name.capitalize() for name in number_words("months", "en"))
 
 
 def quantify(number: int, noun: str) -> str:

@@ -16,10 +16,10 @@ if context.is_offline_mode():
     context.configure(dialect_name="postgresql", dialect_opts={"paramstyle": "named"}, literal_binds=True, **options)
     with context.begin_transaction():
         context.run_migrations()
-        context.execute(roles.SQL["rights"])  # of the tables that there are now
+        context.execute(roles.rights().as_string())  # of the tables that there are now
 else:
     connection = context.config.attributes["connection"]
     schema = connection.scalar(select(func.current_schema()))  # not a store's in a later schema of search_path
     context.configure(connection=connection, version_table_schema=schema, **options)
     context.run_migrations()
-    context.execute(roles.SQL["rights"])
+    context.execute(roles.rights().as_string())

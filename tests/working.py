@@ -15,10 +15,13 @@ import psycopg
 
 import memstore
 from memstore.client.worker import WorkingStore
+from memstore.derive import worker as worker_module
 from tests.command_line import environment, variables
 
 HASHING = {"embedder": "hashing:256"}
-QUICK = {"worker_sweep_seconds": 1, "worker_stalled_seconds": 4}  # less, and on a busy machine living ones are dead
+# Less, and on a busy machine living ones are dead.
+worker_module.SWEEP_SECONDS, worker_module.STALLED_SECONDS = 1, 4
+QUICK = "import tests.working; from memstore.__main__ import main; main()"
 START = datetime(2024, 3, 1, 9, 0, tzinfo=UTC)
 
 
@@ -77,9 +80,8 @@ def worker(
 
     On a `machine` it has temporary and home folders of its own, and where the system lets it a network of its own.
     """
-    command = [sys.executable, "-m", "memstore", "worker", "-c", str(concurrency), "-d", url]
-    quick = {name: str(value) for name, value in QUICK.items()}
-    env = environment(**variables(quick | settings)) | {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", QUICK, "worker", "-c", str(concurrency), "-d", url]
+    env = environment(**variables(settings)) | {"OPENBLAS_NUM_THREADS": "1"}
     if machine:
         env |= _own_folders(folder / machine)
         command = [*_without_network(), *command]

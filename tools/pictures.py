@@ -73,7 +73,6 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
         "context": (f"{of}/contexts/{receipt.id}", 1000),
         "recall": (f"{of}/recall?{urlencode({'q': 'Who looks after the cat?'})}", 900),
         "fact": (f"{of}/facts/{past.id}", 900),
-        "relations": (f"{of}/relations", 960),
         "certificate": (f"{of}/erasures/{gone.id}", 900),
     }
 
@@ -102,7 +101,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
                             await page.goto(path, wait_until="load")
                             await page.screenshot(path=folder / f"{name}-{scheme}.png")
                 async with opened(base, viewport=NARROW, color_scheme="light") as page:
-                    for name in ("overview", "context", "recall", "relations"):
+                    for name in ("overview", "context", "recall"):
                         await page.goto(shown[name][0], wait_until="load")
                         await page.screenshot(path=folder / f"{name}-phone.png")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memstore.derive.reader.notes import Note
-from memstore.text import word_set
+from memstore.language import word_set
 
 STOP = word_set(
     "the a an and or to of in on at for is are was were be been i im i'm my me we our you your it its it's that this"

@@ -27,19 +27,19 @@ def constraints(message: dict[str, Any], reader: Reader) -> list[FactDraft]:
     said = Utterance(message["text"], Role.USER, message["name"], SAID)
     asked = [Utterance(message["before"], Role.ASSISTANT, "The assistant", SAID)] if message["before"] else []
     [notes] = reader.read([turn_of(said, asked)])
-    return [fact for fact in extract(said, notes, asked) if fact.type == "constraint"]
+    return [draft for draft in extract(said, notes, asked) if draft.fact.type == "constraint"]
 
 
 def is_found(message: dict[str, Any], reader: Reader) -> bool:
     """Return whether a constraint has a value of the message."""
-    texts = [fact.text.casefold() for fact in constraints(message, reader)]
+    texts = [draft.fact.text.casefold() for draft in constraints(message, reader)]
     return any(value.casefold() in text for value in message["values"] for text in texts)
 
 
 def tempts(message: dict[str, Any], reader: Reader) -> bool:
     """Return whether a constraint of the speaker has the thing of the message."""
-    facts = [fact for fact in constraints(message, reader) if fact.subject == message["name"]]
-    return any(message["thing"].casefold() in fact.text.casefold() for fact in facts)
+    facts = [draft for draft in constraints(message, reader) if draft.fact.subject == message["name"]]
+    return any(message["thing"].casefold() in draft.fact.text.casefold() for draft in facts)
 
 
 def main() -> None:

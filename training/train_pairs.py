@@ -31,9 +31,9 @@ from train import learn
 
 from examples import read
 from memstore.derive.facts.slots import SINGLE
-from memstore.derive.language import language_of
 from memstore.derive.reader.model import CARD_FILE, CHANGED_TOKEN, CLS, GRAPH_FILE, MAX_STATEMENT_TOKENS, SEP, Reader
 from memstore.derive.reader.notes import RELATIONS, Pair
+from memstore.language.detection import language_of
 from memstore.providers.minilm import WEIGHTS_FILE, MiniLM, load_tokenizer
 
 NEAREST = 3  # statements of a life before one, which it leaves as they are, to learn from; and any other one

@@ -15,10 +15,8 @@ def is_storable(value: object) -> bool:
 
 
 def pack(value: Any) -> Any:
-    """Return a list or an object as it is stored."""
     return value if is_storable(value) else json.dumps(value)
 
 
 def unpack(stored: Any) -> Any:
-    """Return the list or the object that was stored."""
     return json.loads(stored) if isinstance(stored, str) else stored

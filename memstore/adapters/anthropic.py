@@ -16,14 +16,7 @@ from functools import wraps
 from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-from anthropic.types.beta import (
-    BetaMemoryTool20250818CreateCommand,
-    BetaMemoryTool20250818DeleteCommand,
-    BetaMemoryTool20250818InsertCommand,
-    BetaMemoryTool20250818RenameCommand,
-    BetaMemoryTool20250818StrReplaceCommand,
-    BetaMemoryTool20250818ViewCommand,
-)
+from anthropic.types import beta
 
 from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
 from memstore.errors import Conflict, InvalidInput
@@ -31,11 +24,8 @@ from memstore.models import NewDocument
 
 MEMORY_ROOT = "/memories"
 NAMESPACE = ("memories",)
-MAX_FILES = 100_000
 MAX_LINES = 999_999
-LINE_NUMBER_WIDTH = len(str(MAX_LINES))
 CONTEXT_LINES = 2
-MAX_VIEW_DEPTH = 2
 NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
@@ -61,8 +51,7 @@ class _Commands:
         self._documents = user.documents()
 
     @_command
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with the numbers of its lines, or what a folder holds."""
+    async def view(self, command: beta.BetaMemoryTool20250818ViewCommand) -> str:
         path = _parse_path(command.path)
         files = await self._files()
         if path in files:
@@ -73,8 +62,7 @@ class _Commands:
         return _format_listing(command.path, path, below)
 
     @_command
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
+    async def create(self, command: beta.BetaMemoryTool20250818CreateCommand) -> str:
         path = _parse_path(command.path)
         files = await self._files()
         if any(_is_in(path, name) for name in files if name != path):
@@ -85,8 +73,7 @@ class _Commands:
         return f"File created successfully at: {command.path}"
 
     @_command
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
+    async def str_replace(self, command: beta.BetaMemoryTool20250818StrReplaceCommand) -> str:
         path, text = await self._file(command.path)
         places = [match.start() for match in re.finditer(f"(?={re.escape(command.old_str)})", text)]
         if not places:
@@ -101,29 +88,25 @@ class _Commands:
             )
         changed = text.replace(command.old_str, command.new_str or "")
         await self._write({path: changed}, {path: text})
-        snippet = changed.split("\n")[max(0, lines[0] - 1 - CONTEXT_LINES) : lines[0] + CONTEXT_LINES]
+        first = max(1, lines[0] - CONTEXT_LINES)
+        snippet = _number_lines(changed.split("\n")[first - 1 : lines[0] + CONTEXT_LINES], first)
         return (
-            "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
-            + _number_lines(snippet, max(1, lines[0] - CONTEXT_LINES))
+            f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
         )
 
     @_command
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines after one of a file."""
+    async def insert(self, command: beta.BetaMemoryTool20250818InsertCommand) -> str:
         path, text = await self._file(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
-            raise ToolError(
-                f"Invalid `insert_line` parameter: {command.insert_line}. "
-                f"It should be within the range [0, {len(lines)}]."
-            )
+            wrong = f"Invalid `insert_line` parameter: {command.insert_line}."
+            raise ToolError(f"{wrong} It should be within the range [0, {len(lines)}].")
         lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
         await self._write({path: "\n".join(lines).removesuffix("\n") + "\n"}, {path: text})
         return f"The file {command.path} has been edited."
 
     @_command
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file, or a folder with all in it."""
+    async def delete(self, command: beta.BetaMemoryTool20250818DeleteCommand) -> str:
         path = _parse_path(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {MEMORY_ROOT} directory itself")
@@ -135,8 +118,7 @@ class _Commands:
         return f"Successfully deleted {command.path}"
 
     @_command
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or a folder."""
+    async def rename(self, command: beta.BetaMemoryTool20250818RenameCommand) -> str:
         old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {MEMORY_ROOT} directory itself")
@@ -154,13 +136,12 @@ class _Commands:
 
     @_command
     async def clear_all_memory(self) -> str:
-        """Remove every file."""
         files = await self._files()
         await self._call(self._documents.write, (), [(NAMESPACE, name) for name in files])
         return "All memory cleared"
 
     async def _files(self) -> Files:
-        documents = await self._call(self._documents.search, NAMESPACE, limit=MAX_FILES)
+        documents = await self._call(self._documents.search, NAMESPACE, limit=100_000)
         return dict(sorted((document.key, document.value["text"]) for document in documents))
 
     async def _file(self, path: str) -> tuple[str, str]:
@@ -221,12 +202,12 @@ def _format_file(title: str, text: str, view_range: list[int] | None) -> str:
         raise ToolError(f"File {title} exceeds maximum line limit of {MAX_LINES:,} lines.")
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
     first = max(1, first)
-    shown = lines[first - 1 : None if last == -1 else last]
-    return f"Here's the content of {title} with line numbers:\n" + _number_lines(shown, first)
+    shown = _number_lines(lines[first - 1 : None if last == -1 else last], first)
+    return f"Here's the content of {title} with line numbers:\n{shown}"
 
 
 def _number_lines(lines: list[str], first: int) -> str:
-    return "\n".join(f"{number:>{LINE_NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+    return "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(lines, first))
 
 
 def _format_listing(title: str, path: str, files: Files) -> str:
@@ -237,7 +218,7 @@ def _format_listing(title: str, path: str, files: Files) -> str:
         if any(part.startswith(".") for part in parts):
             continue
         size = len(text.encode())
-        for depth in range(1, min(len(parts), MAX_VIEW_DEPTH) + 1):
+        for depth in range(1, min(len(parts), 2) + 1):
             place = (*parts[:depth], *([""] if depth < len(parts) else []))
             sizes[place] = sizes.get(place, 0) + size
     header = f"Here're the files and directories up to 2 levels deep in {title}, excluding hidden items:"

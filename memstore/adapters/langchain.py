@@ -18,8 +18,6 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Hit
 
-METADATA = ("tier", "score", "role", "speaker", "seq", "start", "later")
-
 
 class MemstoreRetriever(BaseRetriever):
     """Recalls what is remembered about a question, the best first, `k` hits.
@@ -62,6 +60,7 @@ class MemstoreRetriever(BaseRetriever):
 
 
 def _document(hit: Hit) -> Document:
-    metadata = {name: getattr(hit, name) for name in METADATA} | {"occurred_at": hit.occurred_at.isoformat()}
+    names = ("tier", "score", "role", "speaker", "seq", "start", "later")
+    metadata = {name: getattr(hit, name) for name in names} | {"occurred_at": hit.occurred_at.isoformat()}
     metadata |= {"tier": str(hit.tier), "sources": [str(id) for id in hit.sources]}
     return Document(id=str(hit.id), page_content=hit.text, metadata=metadata)

@@ -20,22 +20,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    IndexConfig,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    Result,
-    SearchItem,
-    SearchOp,
-    TTLConfig,
-    ensure_embeddings,
-    get_text_at_path,
-    validate_op_namespace,
-)
+from langgraph.store import base
+from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
@@ -49,9 +35,6 @@ if TYPE_CHECKING:
     from memstore.client.store import AsyncMemoryStore
 
 User = str | Callable[[Namespace], str]
-WHOLE_ITEM = ("$",)
-SWEEP_MINUTES = 5.0
-ASSUMED_WINDOW_TOKENS = 8192
 
 
 class _Items:
@@ -77,13 +60,12 @@ class _Items:
         self.index_config = index or None
         self._indexed = index is not False
         config: Any = self.index_config or {}
-        self._fields: Sequence[str] = config.get("fields") or WHOLE_ITEM
+        # By default the whole item.
+        self._fields: Sequence[str] = config.get("fields") or ("$",)
         self._options: dict[str, Any] = {}
         if config:
-            self._options = {
-                "embedder": _LangChainEmbedder(config),
-                "distance": config.get("distance_type") or "cosine",
-            }
+            distance = config.get("distance_type") or "cosine"
+            self._options = {"embedder": _LangChainEmbedder(config), "distance": distance}
 
     def _documents(self, namespace: Namespace) -> Any:
         try:
@@ -99,23 +81,23 @@ class _Items:
     async def _answer(self, ops: Sequence[Op]) -> list[Result]:
         """Read as things are before the batch, then write."""
         for op in ops:
-            validate_op_namespace(op)
+            base.validate_op_namespace(op)
         results: list[Result] = [None] * len(ops)
         for refresh in (True, False):
-            gets = [(at, op) for at, op in enumerate(ops) if isinstance(op, GetOp) and op.refresh_ttl is refresh]
+            gets = [(at, op) for at, op in enumerate(ops) if isinstance(op, base.GetOp) and op.refresh_ttl is refresh]
             for documents, group in self._by_user(gets):
                 places = [(op.namespace, op.key) for _, op in group]
                 rows = await self._call(documents.get_many, places, refresh=refresh, **self._shown)
                 for (at, _), document in zip(group, rows, strict=True):
-                    results[at] = None if document is None else Item(**_columns(document))
+                    results[at] = None if document is None else base.Item(**_columns(document))
         for at, op in enumerate(ops):
-            if isinstance(op, SearchOp):
+            if isinstance(op, base.SearchOp):
                 rows = await self._search(op)
-                results[at] = [SearchItem(**_columns(document), score=document.score) for document in rows]
-            elif isinstance(op, ListNamespacesOp):
+                results[at] = [base.SearchItem(**_columns(document), score=document.score) for document in rows]
+            elif isinstance(op, base.ListNamespacesOp):
                 results[at] = await self._list_namespaces(op)
         # Of several writes of one name the last one counts.
-        puts = {(op.namespace, op.key): (at, op) for at, op in enumerate(ops) if isinstance(op, PutOp)}
+        puts = {(op.namespace, op.key): (at, op) for at, op in enumerate(ops) if isinstance(op, base.PutOp)}
         for documents, group in self._by_user(puts.values()):
             new = [self._to_document(op) for _, op in group if op.value is not None]
             gone = [(op.namespace, op.key) for _, op in group if op.value is None]
@@ -130,13 +112,13 @@ class _Items:
             groups.setdefault(documents.user, (documents, []))[1].append((at, op))
         return list(groups.values())
 
-    async def _search(self, op: SearchOp) -> Any:
+    async def _search(self, op: base.SearchOp) -> Any:
         page = {"limit": op.limit, "offset": op.offset, "refresh": op.refresh_ttl} | self._shown
         asked = {"query": op.query if self._indexed else None, "where": op.filter}
         search = self._documents(op.namespace_prefix).search
         return await self._call(search, tuple(op.namespace_prefix), **asked, **page)
 
-    async def _list_namespaces(self, op: ListNamespacesOp) -> Any:
+    async def _list_namespaces(self, op: base.ListNamespacesOp) -> Any:
         matches = [Match(tuple(each.path), at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
         prefix: Sequence[str] = next((match.path for match in matches if not match.at_end), ())
         # A user named "*" would be somebody else.
@@ -144,16 +126,15 @@ class _Items:
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
         return await self._call(self._documents(user).namespaces, matches, **page)
 
-    def _to_document(self, op: PutOp) -> NewDocument:
+    def _to_document(self, op: base.PutOp) -> NewDocument:
         paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()
-        texts = {
-            f"{path}.{place}": text for path in paths for place, text in enumerate(get_text_at_path(op.value, path))
-        }
+        found = {path: base.get_text_at_path(op.value, path) for path in paths}
+        texts = {f"{path}.{place}": text for path in found for place, text in enumerate(found[path])}
         lives = None if op.ttl is None else timedelta(minutes=op.ttl)
         return NewDocument(tuple(op.namespace), str(op.key), dict(op.value or {}), texts, lives)
 
     def _sweep_seconds(self, minutes: float | None) -> float:
-        return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or SWEEP_MINUTES)
+        return 60 * float(minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5)
 
 
 class MemstoreStore(_Items, BaseStore):
@@ -237,30 +218,26 @@ class _LangChainEmbedder:
     """An embedder of LangChain's, or a function, as an embedder of memstore's."""
 
     def __init__(self, index: IndexConfig) -> None:
-        self._embeddings: Any = ensure_embeddings(index.get("embed"))
+        self._embeddings: Any = base.ensure_embeddings(index.get("embed"))
         self.dimensions = index["dims"]
-        kind = type(self._embeddings).__name__
-        self.name = f"langchain:{getattr(self._embeddings, 'model', None) or kind}"
-        self.max_tokens = ASSUMED_WINDOW_TOKENS
+        self.name = f"langchain:{getattr(self._embeddings, 'model', None) or type(self._embeddings).__name__}"
+        # As most have.
+        self.max_tokens = 8192
         # True where a coroutine function was given.
         self._is_async = hasattr(self._embeddings, "afunc")
 
     def count(self, text: str) -> int:
-        """Return an estimate of the tokens of a text."""
         return len(text) // 4
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts: shape (texts, dimensions)."""
         model, batch = self._embeddings, [*texts]
         vectors = asyncio.run(model.aembed_documents(batch)) if self._is_async else model.embed_documents(batch)
         return np.array(vectors, np.float32)
 
     def embed_query(self, text: str) -> Vectors:
-        """Return the vector of a question: shape (dimensions,)."""
         model = self._embeddings
-        return np.array(
-            asyncio.run(model.aembed_query(text)) if self._is_async else model.embed_query(text), np.float32
-        )
+        vector = asyncio.run(model.aembed_query(text)) if self._is_async else model.embed_query(text)
+        return np.array(vector, np.float32)
 
 
 def _columns(document: Document) -> dict[str, Any]:

@@ -85,8 +85,7 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the oldest active messages, and give them."""
-        oldest = (await self._stored(key, ACTIVE))[:n]
-        if oldest:
+        if oldest := (await self._stored(key, ACTIVE))[:n]:
             await self._archive(key, oldest)
         return [to_chat(row) for row in oldest]
 
@@ -95,8 +94,7 @@ class MemstoreChatStore(AsyncDBChatStore):
         return [each.name for each in await maybe_await(self.user.conversations)]
 
     async def _stored(self, key: str, status: MessageStatus | None) -> list[Message]:
-        conversation = self.user.conversation(key)
-        rows: list[Message] = await maybe_await(conversation.messages)
+        rows: list[Message] = await maybe_await(self.user.conversation(key).messages)
         if status is None or not rows:
             return rows
         runs = await self._archived_runs(key)
@@ -104,9 +102,8 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def _archived_runs(self, key: str) -> list[Run]:
         info = await maybe_await(self.user.conversation(key).info)
-        return [
-            (first, last) for first, last in ((info.settings if info else {}).get(META_KEY) or {}).get("archived", ())
-        ]
+        kept = (info.settings if info else {}).get(META_KEY) or {}
+        return [(first, last) for first, last in kept.get("archived", ())]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
         runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
@@ -116,9 +113,8 @@ class MemstoreChatStore(AsyncDBChatStore):
                 joined[-1] = joined[-1][0], max(last, joined[-1][1])
             else:
                 joined.append((first, last))
-        await maybe_await(
-            self.user.conversation(key).update, settings={META_KEY: {"archived": [list(run) for run in joined]}}
-        )
+        settings = {META_KEY: {"archived": [list(run) for run in joined]}}
+        await maybe_await(self.user.conversation(key).update, settings=settings)
 
     async def _erase(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:
         """Erase messages; a conversation of which none is left goes too."""
@@ -130,10 +126,7 @@ class MemstoreChatStore(AsyncDBChatStore):
 
 
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
-    """What is remembered about the newest question: facts, summaries and messages, at most `max_tokens` of them.
-
-    The chat store keeps messages that leave the short-term queue.
-    """
+    """What is remembered about the newest question: facts, summaries and messages, in at most `max_tokens` tokens."""
 
     name: str = "memory"
     description: Optional[str] = "Facts about the user, and earlier messages."  # noqa: UP045
@@ -154,7 +147,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
         return fit([_format_hit(hit) for hit in absent], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        pass
+        """Do nothing: the chat store keeps messages that leave the short-term queue."""
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the least relevant, at least so many tokens; None where nothing is left."""

@@ -94,13 +94,8 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
         if question is None:
             return [*history, *new_input]
         reserve = await asyncio.to_thread(_count_beside, messages, question) + options.get("reserve", 0)
-        context = await maybe_await(
-            session.conversation.context,
-            question,
-            budget=budget,
-            **(options | {"reserve": reserve, "format": "openai"}),
-        )
-        chats = context.messages
+        asked = options | {"budget": budget, "reserve": reserve, "format": "openai"}
+        chats = (await maybe_await(session.conversation.context, question, **asked)).messages
         # Without the question: new input asks it.
         del chats[max(place for place, chat in enumerate(chats) if chat["role"] == "user")]
         items = chain.from_iterable(map(_items, chats))
@@ -128,7 +123,7 @@ def to_message(item: Json) -> Json:
     message = _message(item)
     if message is None or not is_storable(item) or len(_items(message)) != 1:
         return _opaque(item, message)
-    back = _items(message)[0]
+    [back] = _items(message)
     if any(key not in item or item[key] != value for key, value in back.items()):
         return _opaque(item, message)
     more = {key: value for key, value in item.items() if key not in back}
@@ -149,11 +144,9 @@ def to_items(message: Message) -> list[Json]:
 
 def _opaque(item: Json, made: Json | None) -> Json:
     """Return an item as it is kept: whole, or as text where Postgres' JSON cannot hold it."""
-    plain: Json = {
-        "role": "assistant" if made is None else made["role"],
-        "content": replace_invalid_chars(_text(made or {})),
-    }
-    if made is not None and made["role"] == "tool":
+    made = made or {"role": "assistant"}
+    plain: Json = {"role": made["role"], "content": replace_invalid_chars(_text(made))}
+    if made["role"] == "tool":
         plain["tool_call_id"] = replace_invalid_chars(str(made["tool_call_id"]))
     return plain | {"metadata": {META_KEY: {"item": pack(item)}}}
 
@@ -181,10 +174,9 @@ def _items(chat: Json) -> list[Json]:
     if chat["role"] == "tool":
         return [{"type": RESULT, "call_id": chat.get("tool_call_id"), "output": chat["content"]}]
     said: list[Json] = [] if chat.get("content") is None else [{"role": chat["role"], "content": chat["content"]}]
-    calls = [
-        {"type": CALL, "call_id": call.get("id"), **call.get("function", {})} for call in chat.get("tool_calls") or ()
-    ]
-    return said + calls
+    for call in chat.get("tool_calls") or ():
+        said.append({"type": CALL, "call_id": call.get("id"), **call.get("function", {})})
+    return said
 
 
 def _text(chat: Json) -> str:

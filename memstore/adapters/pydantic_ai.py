@@ -29,7 +29,6 @@ from memstore.models import Document, Json, NewDocument
 from memstore.text import replace_invalid_chars
 
 RECORDS, ENTRIES = ("pydantic-ai", "records"), ("pydantic-ai", "entries")
-MAX_DOCUMENTS = 1_000_000
 RECORD = TypeAdapter(ConversationRecord)
 ENTRY = TypeAdapter(ConversationEntry)
 
@@ -68,10 +67,9 @@ class MemstoreConversationStore(ConversationStore):
         if head is not None and head not in {entry.id for entry in new_entries} and not await self._entry(head):
             raise ConversationConflict(name)
         new = [NewDocument(RECORDS, name, RECORD.dump_python(record, mode="json"), {})]
-        new += [
-            NewDocument(ENTRIES, entry.id, _dump(entry) | {"parent_id": entry.parent_id, "of": name}, {})
-            for entry in new_entries
-        ]
+        for entry in new_entries:
+            value = _dump(entry) | {"parent_id": entry.parent_id, "of": name}
+            new.append(NewDocument(ENTRIES, entry.id, value, {}))
         await self._write(name, expected_revision, new)
         messages = [message for entry in new_entries for message in to_messages(entry)]
         if messages:
@@ -116,9 +114,8 @@ class MemstoreConversationStore(ConversationStore):
         return document
 
     async def _all(self, namespace: tuple[str, ...], where: Json | None = None) -> list[Document]:
-        documents: list[Document] = await maybe_await(
-            self._documents.search, namespace, where=where, limit=MAX_DOCUMENTS, refresh=False
-        )
+        options = {"where": where, "limit": 1_000_000, "refresh": False}
+        documents: list[Document] = await maybe_await(self._documents.search, namespace, **options)
         return documents
 
     async def _write(

@@ -7,12 +7,10 @@ complete: half a sentence would be remembered as what the assistant meant.
 from __future__ import annotations
 
 import io
-import json
 import re
-import select
-import subprocess  # nosec B404
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -45,9 +43,8 @@ if TYPE_CHECKING:
 DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
 BACKLOG_MESSAGES = 500
-# After so many turns, or seconds without a line, a model is asked for facts and summaries.
-MAX_UNDERIVED_TURNS, SILENCE_SECONDS = 6, 20.0
-DERIVE = "import json, sys; from memstore.cli.chat import derive_apart; derive_apart(*json.loads(sys.argv[1]))"
+# After so many turns a model is asked for facts and summaries.
+MAX_UNDERIVED_TURNS = 6
 # At most the window's fourth part is kept free because the server counts otherwise.
 MARGIN_DIVISOR = 4
 TURN_ERRORS = (ProviderError, BudgetTooSmall, InvalidInput)
@@ -57,8 +54,7 @@ HELP = """\
 /why            what the last answer was made from, and what was left out
 /recall QUERY   what was said about something
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
-Facts are found after each answer. If a model is set for facts, it is asked after 20 seconds of silence, after
-six turns, and at the end."""
+Facts are found after each answer. If a model is set for facts, it is asked after six turns, and at the end."""
 # Not a path, and not what stands in a sentence.
 _COMMAND = re.compile(r"/[a-z]*(?!\S)")
 
@@ -116,7 +112,7 @@ class _Session:
 
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     `margin` tokens are kept free, as the server was seen to count more than we did. `turns` are those since a
-    derivation has ended that may ask a model.
+    model was asked for facts. `outcomes` are new facts and problems that are not printed yet.
     """
 
     store: MemoryStore
@@ -128,82 +124,56 @@ class _Session:
     margin: int = 0
     line_open: bool = False
     turns: int = 0
-    deriving: subprocess.Popen[str] | None = None
+    asking: threading.Thread | None = None
+    goes_on: threading.Event = field(default_factory=threading.Event)
+    outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
     has_told: bool = False  # of a backlog
     errors: set[str] = field(default_factory=set)
 
     def talk(self) -> None:
-        """Answer each line; derive between them. At a terminal chat models are asked by another process."""
+        """Answer each line; derive between them. At a terminal a thread asks chat models for facts and summaries."""
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
-        try:
-            if at_terminal:
-                self._welcome()
-                # Of what an earlier session left.
-                self._begin_derivation()
-            for text in _typed_lines() if at_terminal else _piped_lines():
-                if text == "/quit":
-                    break
-                if not text or self._run_command(text):
-                    continue
-                # After enough turns its call is finished, and facts come after all.
-                self._end_derivation(kill=self.turns < MAX_UNDERIVED_TURNS)
-                all_answered &= self._try_answer(text, may_stop=at_terminal)
-                self.turns += 1
-                with suppress(KeyboardInterrupt) if at_terminal else nullcontext():
-                    self._derive(may_ask=not at_terminal and self.turns >= MAX_UNDERIVED_TURNS)
-                if at_terminal:
-                    self._begin_derivation()
-            self._finish_derivation()
-        finally:
-            self._end_derivation(kill=True)
+        if at_terminal:
+            self._welcome()
+        for text in _typed_lines() if at_terminal else _piped_lines():
+            if text == "/quit":
+                break
+            self._print_outcomes()
+            if not text or self._run_command(text):
+                continue
+            self.goes_on.set()
+            all_answered &= self._try_answer(text, may_stop=at_terminal)
+            self.turns += 1
+            is_due = self.turns >= MAX_UNDERIVED_TURNS
+            with suppress(KeyboardInterrupt) if at_terminal else nullcontext():
+                self._derive(may_ask=is_due and not at_terminal)
+            if is_due and at_terminal:
+                self._begin_asking()
+        self._finish()
         raise typer.Exit(0 if at_terminal or all_answered else 1)
 
-    def _begin_derivation(self) -> None:
-        self._end_derivation()
-        if self.deriving is None and self._is_pending:
-            silence = SILENCE_SECONDS if self.turns < MAX_UNDERIVED_TURNS else 0
-            arguments = [self.scope.user.name, silence, self.store.settings.ollama_num_ctx, common.database]
-            self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
-                [sys.executable, "-P", "-c", DERIVE, json.dumps(arguments)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-                start_new_session=True,
-            )
-
-    def _end_derivation(self, *, kill: bool = False, wait: bool = False) -> None:
-        """Let no other step of a derivation begin. If it has ended, print its problems.
-
-        Killing hangs up on the model, so that a server that answers one call at a time is free for the answer.
-        """
-        process = self.deriving
-        if process is None:
-            return
-        if kill:
-            process.kill()
-        is_over = kill or wait or process.poll() is not None
-        try:
-            # communicate() closes stdin.
-            printed = process.communicate(timeout=None if is_over else 0)[0]
-        except subprocess.TimeoutExpired:
-            return
-        self.deriving = None
-        if process.returncode >= 0:  # it was not killed
+    def _begin_asking(self) -> None:
+        """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
+        if self.asking is None or not self.asking.is_alive():
             self.turns = 0
-            facts, problems = json.loads(printed or "[0, []]")
-            self._report_facts(facts)
-            self._report(problems or ["memstore derive says why"] * process.returncode)
+            self.goes_on.clear()
+            # The end of the chat does not wait for its call: what it was about stays pending.
+            self.asking = threading.Thread(target=self._ask, name="memstore-chat", daemon=True)
+            self.asking.start()
 
-    @property
-    def _is_pending(self) -> bool:
-        return self.store.stats(user=self.scope.user.name)["pending"] > 0
+    def _ask(self) -> None:
+        def check(*_: object) -> None:
+            if self.goes_on.is_set():
+                raise ModelUnavailable("The chat goes on.")
 
-    def _finish_derivation(self) -> None:
-        if self._is_pending:
+        self._run_derivation(check, lambda _: None, lambda: not self.goes_on.is_set())
+
+    def _finish(self) -> None:
+        if self.store.stats(user=self.scope.user.name)["pending"]:
             echo_hint("deriving what was said; Ctrl-C leaves it for later")
             with suppress(KeyboardInterrupt):
-                self._end_derivation(wait=True)
+                if self.asking is not None:
+                    self.asking.join()
                 self._derive(may_ask=True)
 
     def _derive(self, *, may_ask: bool) -> None:
@@ -216,25 +186,34 @@ class _Session:
                 self.has_told = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
-        try:
-            report = self.store.derive(user=self.scope.user.name, progress=tell, on_call=check)
-            self._report_facts(report.facts)
-            self._report([*report.failed, *(report.waiting if may_ask else ())])
-        except Exception as error:
-            # Whatever it is: it costs the chat what it would have found, and nothing else.
-            self._report([str(error)])
+        self._run_derivation(tell, check, lambda: may_ask)
+        self._print_outcomes()
         if may_ask:
             self.turns = 0
 
-    def _report_facts(self, facts: int) -> None:
-        if facts and sys.stdin.isatty() and sys.stdout.isatty():
-            echo_hint(f"{quantify(facts, 'new fact')}; /facts lists what is known")
+    def _run_derivation(
+        self,
+        progress: Callable[[str, int, int], None],
+        on_call: Callable[[CallProgress], None],
+        has_asked: Callable[[], bool],
+    ) -> None:
+        try:
+            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=on_call)
+            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if has_asked() else ())]))
+        except Exception as error:
+            # Whatever it is: it costs the chat what it would have found, and nothing else.
+            self.outcomes.append((0, [str(error)]))
 
-    def _report(self, problems: Iterable[str]) -> None:
-        for text in problems:
-            if text not in self.errors:
-                self.errors.add(text)
-                echo_hint(f"not derived: {text}")
+    def _print_outcomes(self) -> None:
+        """Print what derivations found, and each problem once."""
+        while self.outcomes:
+            facts, problems = self.outcomes.pop(0)
+            if facts and sys.stdin.isatty() and sys.stdout.isatty():
+                echo_hint(f"{quantify(facts, 'new fact')}; /facts lists what is known")
+            for text in problems:
+                if text not in self.errors:
+                    self.errors.add(text)
+                    echo_hint(f"not derived: {text}")
 
     def _welcome(self) -> None:
         # readline is not everywhere; it lets a line be edited.
@@ -343,32 +322,6 @@ class _Session:
             print(escape(self.scope.user.receipt(receipts[0]).explain()))
         else:
             echo_hint("no context was made yet")
-
-
-def derive_apart(user: str, silence: float, num_ctx: int, database: str | None) -> None:
-    """Derive in a process of its own; print how many facts are new, and what failed or waits, as JSON.
-
-    Before its first call a chat model waits for a silence, but no longer than until stdin is closed. From then on each
-    deriver ends after one step.
-    """
-    import memstore
-
-    def is_closed(seconds: float = 0) -> bool:
-        return bool(select.select([sys.stdin], [], [], seconds)[0])
-
-    waits = iter([silence])
-
-    def wait(call: CallProgress) -> None:
-        if not call.has_ended:
-            is_closed(next(waits, 0))
-
-    def check(*_: object) -> None:
-        if is_closed():
-            raise ModelUnavailable("The chat goes on.")
-
-    with memstore.open(database, settings={"ollama_num_ctx": num_ctx}) as store:
-        report = store.derive(user=user, progress=check, on_call=wait)
-    print(json.dumps([report.facts, [*report.failed, *(() if is_closed() else report.waiting)]]))
 
 
 def _typed_lines() -> Iterator[str]:

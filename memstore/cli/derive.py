@@ -12,7 +12,6 @@ from memstore.cli.options import LimitOption, OnlyUserOption, command, common, f
 from memstore.cli.output import (
     describe_usage,
     echo_hint,
-    format_cost,
     format_seconds,
     list_derived,
     log_records,
@@ -123,30 +122,22 @@ def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
 ) -> None:
-    """Show what is pending, and its estimated cost: calls and tokens of chat models, and time.
+    """Show what is pending, and about how many calls and tokens of chat models it takes.
 
-    Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
-    of time by those calls and by its earlier backfills, else unknown. Costs are shown where the settings have a price.
+    Nobody is asked and nothing is written. Before the first call of a model its tokens are assumed.
 
-    JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens", "cost": number or null}.
+    JSON: {"derivers": {name: its plan}, "model_tokens"}.
     """
     with open_store() as store:
         plan = store.backfills.plan(user=user, only=only or ())
     print_rows(
-        {"derivers": plan.derivers, "seconds": plan.seconds, "model_tokens": plan.model_tokens, "cost": plan.cost},
+        {"derivers": plan.derivers, "model_tokens": plan.model_tokens},
         ("deriver", "conversations", "messages", "tokens", "calls", "tokens in", "tokens out"),
         [
             (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens, each.answer_tokens)
             for name, each in plan.derivers.items()
         ],
     )
-    if plan.seconds is None:
-        echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
-    else:
-        took = f"{format_seconds(plan.seconds)}{format_cost(plan.cost)}"
-        echo_hint(f"about {took}, by this store's earlier calls and backfills")
-    if any(each.assumed for each in plan.derivers.values()):
-        echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
 
 @command(backfill_app)

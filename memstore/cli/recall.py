@@ -157,11 +157,10 @@ def facts(
     ] = "active",
     subject: Annotated[str | None, name_option("About this one only.")] = None,
     as_of: AsOfOption = None,
-    unused_since: Annotated[datetime | None, time_option("Known then, and in no context since.")] = None,
 ) -> None:
     """List the facts of a user, what matters first, with the first digits of their ids, which other commands take."""
     with open_store() as store:
-        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of, unused_since=unused_since)
+        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of)
         if not rows:
             hint_why_little(store, user, subject=subject)
     print_facts(rows)

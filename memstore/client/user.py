@@ -14,10 +14,9 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.context.replay import replay
+from memstore.context.replay import unpack
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
-from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     OWN_SETTINGS,
@@ -247,7 +246,7 @@ class AsyncUserScope(AsyncUserFacts):
         async with self._database.user_transaction(self.id) as tx:
             stored = await receipts.receipt(tx, id)
         if stored is None:
-            raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
+            raise _no_receipt(id)
         return stored
 
     async def receipt_page(
@@ -262,21 +261,18 @@ class AsyncUserScope(AsyncUserFacts):
         async with self._database.user_transaction(self.id) as tx:
             return await receipts.receipt_page(tx, conversation_id, before=before, limit=limit)
 
-    async def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
-        """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
+    async def replay(self, receipt: Context | Receipt | UUID | str) -> Replay:
+        """Return what was sent with a context, by itself, its receipt or the receipt's id: the same bytes.
 
-        If something was erased or derived again since, `exact` is False and `missing` says what. A receipt may also be
-        one that was stored elsewhere and read by `Receipt.from_dict`. `format` is for a format of your own, of which a
-        receipt has only the name.
+        Raises `NotFound` if there is no such receipt, as `receipt` does, or if an older memstore made it, which did not
+        keep what was sent.
         """
-        if isinstance(receipt, Context):
-            receipt = receipt.receipt
-        if not isinstance(receipt, Receipt):
-            receipt = await self.receipt(receipt)
-        if receipt.conversation_id is None:
-            raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
+        id = to_uuid(receipt)
         async with self._database.user_transaction(self.id) as tx:
-            return await replay(tx, receipt, format)
+            stored = await receipts.receipt_with_sent(tx, id)
+        if stored is None:
+            raise _no_receipt(id)
+        return await to_thread(unpack, *stored)
 
     async def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -368,3 +364,7 @@ class AsyncUserScope(AsyncUserFacts):
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]
+
+
+def _no_receipt(id: UUID) -> NotFound:
+    return NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")

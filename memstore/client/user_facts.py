@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -30,6 +28,7 @@ from memstore.models import (
     Entity,
     Fact,
     FactChange,
+    FactColumns,
     Importance,
     Profile,
     latest_first,
@@ -37,9 +36,6 @@ from memstore.models import (
 from memstore.models.facts import with_state_now
 from memstore.store import facts, messages
 from memstore.store.database import Database
-
-if TYPE_CHECKING:
-    from memstore.derive.facts.manual_edits import NewFact
 
 ANY_STATE = "all"
 
@@ -63,7 +59,6 @@ class AsyncUserFacts:
         ids: Sequence[UUID] | None = None,
         before: Fact | UUID | None = None,
         limit: int | None = None,
-        unused_since: When | None = None,
     ) -> list[Fact]:
         """Return facts with their sources, what matters first.
 
@@ -77,8 +72,7 @@ class AsyncUserFacts:
         asked for; unknown ones are left out.
 
         With a `limit` a page of them as they are now: `before` is the last fact of the page before; `NotFound` if it is
-        gone. With `unused_since` those that were known then and have been in no context since, as the receipts say:
-        these are kept for `receipt_retention_days`.
+        gone.
         """
         if limit is not None:
             check_number(limit, "limit")
@@ -96,21 +90,10 @@ class AsyncUserFacts:
             "subject": subject,
             "kind": kind,
         }
-        if unused_since is not None:
-            filters["unused_since"] = to_utc(unused_since, "unused_since")
-            self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as tx:
             hits = await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=last, limit=limit)
         return list(map(with_state_now, hits)) if moment is None else hits
-
-    def _check_receipts_since(self, moment: datetime | None) -> None:
-        days = self._runtime.settings.receipt_retention_days
-        if moment is None or moment < datetime.now(UTC) - timedelta(days=days):
-            raise InvalidInput(
-                f"unused_since={moment}: receipts say what was in contexts, and are kept for {days} days "
-                "(receipt_retention_days). Give a later moment."
-            )
 
     async def fact_types(self) -> list[str]:
         """Return the types that a fact of this user may have: memstore's own, then the others.
@@ -160,7 +143,7 @@ class AsyncUserFacts:
         """
         check_name(name, "entity")
         async with self._database.user_transaction(self.id) as tx:
-            about = [*await facts.facts(tx, subject=name), *await facts.naming(tx, name)]
+            about = [*await facts.facts(tx, subject=name), *await facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(await facts.edges(tx, name)))
 
     async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
@@ -210,7 +193,7 @@ class AsyncUserFacts:
         """
         from memstore.derive.facts import manual_edits
         from memstore.derive.facts.drafts import STATEMENT
-        from memstore.derive.facts.manual_edits import NewFact, check_fact, redact_fact, strip_blanks
+        from memstore.derive.facts.manual_edits import check_fact, redact_fact, strip_blanks
 
         columns: dict[str, Any] = {
             "text": text,
@@ -226,22 +209,22 @@ class AsyncUserFacts:
             "importance": importance,
             "expires_at": to_utc(expires_at, "expires_at"),
         }
-        new = NewFact(**strip_blanks(columns), sources=to_uuids(sources, "sources"))
+        new, source_ids = FactColumns.model_construct(**strip_blanks(columns)), to_uuids(sources, "sources")
         check_fact(new)
         await self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
         if type is None:
-            new = replace(new, type=await self._read_type(new))
+            new = new.model_copy(update={"type": await self._read_type(new)})
         if quarantined:
-            return await manual_edits.propose_fact(self._database, self.name, new)
+            return await manual_edits.propose_fact(self._database, self.name, new, source_ids)
         stored = await self._runtime.run_with_dependencies(
-            lambda dependencies: manual_edits.add_fact(self._database, dependencies, self.name, new)
+            lambda dependencies: manual_edits.add_fact(self._database, dependencies, self.name, new, source_ids)
         )
         return with_state_now(stored)
 
-    async def _read_type(self, new: NewFact) -> str:
+    async def _read_type(self, new: FactColumns) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
         from memstore.derive.facts.guidelines import Guidelines
         from memstore.derive.facts.manual_edits import read_type
@@ -314,4 +297,4 @@ class AsyncUserFacts:
         """
         stored = await self._stored_fact(to_uuid(fact))
         async with self._database.user_transaction(self.id) as tx:
-            return await facts.life(tx, stored)
+            return await facts.history(tx, stored)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
@@ -15,10 +14,23 @@ from memstore.context.candidates import collect_candidates, hits_for_budget
 from memstore.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
 from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
+from memstore.context.replay import pack
 from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import (
+    MAX_PREVIEW_CHARS,
+    Context,
+    Decision,
+    EventType,
+    Fact,
+    Json,
+    Reason,
+    Receipt,
+    Section,
+    Summary,
+    Tier,
+)
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.search.recall import Query, build_query, rerank
 from memstore.store import erasure, receipts, summaries
@@ -74,10 +86,11 @@ async def build_context(
         needed = await builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
     models = {"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {})
-    receipt = _finish_receipt(context.receipt, resolved, models)
+    receipt = replace(_finish_receipt(context.receipt, resolved, models), question=text[:MAX_PREVIEW_CHARS])
     if resolved.exists:
-        receipt = await _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
+        packed = await to_thread(pack, context) if resolved.request.keep else b""
+        receipt = await _save_receipt(database, resolved, receipt, packed)
+    return replace(context, receipt=receipt, **_statistics(resolved, history))
 
 
 async def _read_history(
@@ -214,25 +227,23 @@ def compress_turns(
         left_out=[*candidates.left_out, *_dropped_turns(view)],
         compressed=view.steps,
         sections=merge_sections(COMPRESSED_WEIGHTS, candidates.sections),
-        static=not any(getattr(strategy, "by_question", False) for strategy in strategies),
+        static=not any(strategy.by_question for strategy in strategies),
     )
 
 
 def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
     """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
-    for (strategy, reason), group in groupby(view.dropped, key=lambda drop: (drop.strategy, drop.reason)):
-        turns = [drop.turn for drop in group]
-        seqs = sorted(turn.first_seq for turn in turns)
-        tokens = sum(view.sizes[seq] for seq in seqs)
-        note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
-        first = turns[0].messages[0]
-        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
+    for dropped in view.dropped:
+        first, last = dropped.turns[0].messages[0], dropped.turns[-1].first_seq
+        tokens = sum(view.sizes[turn.first_seq] for turn in dropped.turns)
+        about = f"{len(dropped.turns)} turns between the messages {first.seq} and {last}: {dropped.reason}"
+        note = f"{dropped.strategy}: {about}"
+        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(first.seq, last))
 
 
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
     request = resolved.request
     masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
-    # The texts of sections stand among the receipt's texts.
     sections = [
         {name: value for name, value in section.as_dict().items() if name != "text"} for section in resolved.sections
     ]
@@ -264,8 +275,11 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     )
 
 
-async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
-    """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
+async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt, packed: bytes) -> Receipt:
+    """Keep the receipt with what was sent and tell of it; return it with its id.
+
+    Unless something was erased meanwhile, which it may quote.
+    """
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
@@ -285,18 +299,16 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
         tx.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
-            await receipts.add(tx, receipt)
+            await receipts.add(tx, receipt, packed)
     return receipt
 
 
-def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
-    """Return how many messages are in word for word, of how many, and by which strategies."""
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory) -> Json:
+    """Return how many messages the conversation has, and by which strategies it was compressed."""
     last = resolved.last
     if resolved.request.as_of is not None:
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)
     return {
-        "messages_kept": len(receipt.asked)
-        + sum(1 + len(decision.others) for decision in receipt.included if decision.kind == "turn"),
         "messages_total": max(0, last - resolved.after_seq),
         "strategy": ", ".join(strategy.name for strategy in resolved.strategies) or "none",
     }

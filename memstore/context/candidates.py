@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
@@ -14,11 +14,11 @@ from memstore.context.utterances import (
     MAX_PIECE_CHARS,
     answers,
     find_antecedent,
-    is_question,
     says_nothing,
     score_comment,
 )
 from memstore.derive.facts.quotations import words_of
+from memstore.language import is_question
 from memstore.models import (
     MAX_PREVIEW_CHARS,
     UNIMPORTANT,
@@ -35,7 +35,7 @@ from memstore.search.questions import asks_for_list, asks_for_now, asks_for_over
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, facts as stored_facts, messages
-from memstore.store.chunks import Filters
+from memstore.store.chunks import Filters, ItemText
 from memstore.store.database import Transaction
 
 MAX_SHORT_HIT_CHARS = 60
@@ -127,89 +127,130 @@ async def _rank(
 async def _recall(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
-    """Return standing facts, other facts and hits, the best first, and the decisions on everything else."""
-    visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
+    """Return standing facts, other facts and hits, the best first, and the decisions on everything else.
+
+    Each stage leaves some out: those that rank lower, are outdated, say nothing alone, or repeat another.
+    """
     asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
     # Few recent turns are in these contexts.
     if asks_for_several and resolved.budget < CAPPED_ROOM:
         count = hits_for_budget(resolved.budget, 0)
     ranked = await _rank(tx, query, resolved, history, count)
-    *rows, said_facts, messages_before = await tx.all_together(
-        [
-            *chunks.read_texts(
-                [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)], as_of, mark_outdated=asks
-            ),
-            stored_facts.said_facts(
-                [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES], as_of
-            ),
-            messages.read_before(
-                [candidate.chunk for candidate in ranked.hits if _may_need_antecedent(candidate.chunk)]
-            ),
-        ]
-    )
-    texts = {item.id: item for items in rows for item in items}
-    facts, hits = (
-        [
-            make_hit(candidate, texts[candidate.chunk.item_id])
-            for candidate in candidates
-            if candidate.chunk.item_id in texts
-        ]
-        for candidates in (ranked.facts, ranked.hits)
-    )
-    left_out = list(_ranked_lower(ranked, resolved, history))
+    details = await _read_details(tx, query, ranked, resolved)
+    facts, hits = details.as_hits(ranked.facts), details.as_hits(ranked.hits)
     if asks_for_now(query.text):
         hits = lead_newest(hits, query.text)
-
-    # What holds no longer is marked, ranks lower or is left out.
-    changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)
-    if visibility.is_active:
-        changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
-    holding = {said_fact.message_id for said_fact in said_facts if said_fact.holds}
-    is_small = resolved.budget < SMALL_CONTEXT
-    outdated_hits = [
-        hit
-        for hit in hits
-        if changes.leaves_out(hit, texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small)
-    ]
-    hits = mark_outdated([hit for hit in hits if hit not in outdated_hits], facts, changes, rank_behind=asks)
-    facts = changes.mark(facts)
-    ended_facts, scores = await _superseded(
-        tx, [candidate for candidate in ranked.facts if candidate.chunk.item_id not in texts], resolved
-    )
-    facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
-    left_out += [*ended_facts, *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits)]
-
-    # So is what says nothing alone: an answer says something together with its question.
-    outdated_ids = {hit.id for hit in outdated_hits}
-    antecedents = AntecedentFinder(
-        {
-            (message.conversation_id, message.seq + 1): message
-            for message in messages_before
-            if message.id not in outdated_ids and visibility.sees(message)
-        },
-        {word for hit in hits for word in (hit.speaker or "").casefold().split()},
-        changes,
-    )
-    empty_hits = [hit for hit in hits if antecedents.says_nothing(hit)]
-    hits = [hit for hit in hits if hit not in empty_hits]
-    left_out += [_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits]
-
-    # And a fact of a single message, beside the message. Where several things are asked for, it stands in place of a
-    # message that does not fit.
-    told = [] if asks_for_several else list(_told_by_messages(facts, hits, resolved.budget))
-    unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
-    left_out += [_decision(fact, Reason.DUPLICATE) for fact in told]
-    left_out += [_decision(fact, Reason.UNIMPORTANT) for fact in unimportant]
+    hits, outdated_hits = _leave_out_outdated(query, hits, facts, details, resolved)
+    facts, ended_facts = await _replace_ended(tx, ranked, facts, details, resolved)
+    antecedents = details.antecedents(hits, outdated_hits, resolved)
+    hits, empty_hits = _part(hits, antecedents.says_nothing)
+    # Where several things are asked for, a fact stands in place of a message that does not fit.
+    told = set() if asks_for_several else {fact.id for fact in _told_by_messages(facts, hits, resolved.budget)}
+    facts, told_facts = _part(facts, lambda fact: fact.id in told)
+    facts, unimportant = _part(facts, lambda fact: fact.importance == UNIMPORTANT)
     if asks_for_several:
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         standing=history.standing,
-        facts=[fact for fact in facts if fact not in (*told, *unimportant)],
+        facts=facts,
         hits=hits,
         find_antecedent=antecedents.find,
         asks_for_several=asks_for_several,
-        left_out=left_out,
+        left_out=[
+            *_ranked_lower(ranked, resolved, history),
+            *ended_facts,
+            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits),
+            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits),
+            *(_decision(fact, Reason.DUPLICATE) for fact in told_facts),
+            *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
+        ],
     )
+
+
+def _part(hits: Sequence[Hit], is_left_out: Callable[[Hit], bool]) -> tuple[list[Hit], list[Hit]]:
+    """Return hits in two lists: those that are kept, and those that are left out."""
+    left_out = {hit.id for hit in hits if is_left_out(hit)}
+    return [hit for hit in hits if hit.id not in left_out], [hit for hit in hits if hit.id in left_out]
+
+
+@dataclass(frozen=True, slots=True)
+class _Details:
+    """The texts of ranked facts and hits, by id, and the changes since they were said.
+
+    `said_facts` are messages among them, each with a fact that it says and whether this holds; `messages_before` those
+    that short ones may answer.
+    """
+
+    texts: Mapping[UUID, ItemText]
+    said_facts: Sequence[tuple[UUID, UUID, bool]]
+    messages_before: Sequence[Message]
+    changes: Changes
+
+    def as_hits(self, ranked: Iterable[RankedChunk]) -> list[Hit]:
+        """Return ranked chunks as hits, those whose text is there: others were erased, or hold no longer."""
+        return [
+            make_hit(candidate, self.texts[candidate.chunk.item_id])
+            for candidate in ranked
+            if candidate.chunk.item_id in self.texts
+        ]
+
+    def antecedents(
+        self, hits: Iterable[Hit], outdated_hits: Iterable[Hit], resolved: ResolvedRequest
+    ) -> AntecedentFinder:
+        """Return what finds the messages that hits answer, but for those that are outdated or not seen."""
+        outdated = {hit.id for hit in outdated_hits}
+        before: dict[tuple[UUID | None, int | None], Message] = {
+            (message.conversation_id, message.seq + 1): message
+            for message in self.messages_before
+            if message.id not in outdated and resolved.visibility.sees(message)
+        }
+        names = {word for hit in hits for word in (hit.speaker or "").casefold().split()}
+        return AntecedentFinder(before, names, self.changes)
+
+
+async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: ResolvedRequest) -> _Details:
+    visibility, as_of = resolved.visibility, resolved.request.as_of
+    found = [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)]
+    said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
+    short = [candidate.chunk for candidate in ranked.hits if _may_need_antecedent(candidate.chunk)]
+    *rows, said_facts, messages_before = await tx.all_together(
+        [
+            *chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text)),
+            stored_facts.said_facts(said_by, as_of),
+            messages.read_before(short),
+        ]
+    )
+    texts = {item.id: item for items in rows for item in items}
+    changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)
+    if visibility.is_active:
+        changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
+    return _Details(texts, said_facts, messages_before, changes)
+
+
+def _leave_out_outdated(
+    query: Query, hits: Sequence[Hit], facts: Sequence[Hit], details: _Details, resolved: ResolvedRequest
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits, where those that hold no longer are marked or rank lower, and those that are left out."""
+    asks, is_small = asks_what_holds(query.text), resolved.budget < SMALL_CONTEXT
+    holding = {message for message, _, holds in details.said_facts if holds}
+    kept, outdated = _part(
+        hits,
+        lambda hit: details.changes.leaves_out(
+            hit, details.texts[hit.id].is_outdated, holding, asks_what_holds=asks, is_small=is_small
+        ),
+    )
+    return mark_outdated(kept, facts, details.changes, rank_behind=asks), outdated
+
+
+async def _replace_ended(
+    tx: Transaction, ranked: _Ranked, facts: Sequence[Hit], details: _Details, resolved: ResolvedRequest
+) -> tuple[list[Hit], list[Decision]]:
+    """Return the facts, those that took another's place with its score, and the decisions on those that ended."""
+    gone = [candidate for candidate in ranked.facts if candidate.chunk.item_id not in details.texts]
+    ended_facts, scores = await _superseded(tx, gone, resolved)
+    marked = details.changes.mark(facts)
+    scored = (_with_score(fact, scores.get(fact.id, 0)) for fact in marked)
+    return sorted(scored, key=lambda fact: -fact.score), ended_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +355,7 @@ def _section_and_kind(tier: str) -> tuple[str, str]:
 
 def _decision(hit: Hit, reason: Reason) -> Decision:
     about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:MAX_PREVIEW_CHARS])
+    return Decision(*about, preview=hit.text[:MAX_PREVIEW_CHARS])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:
@@ -333,17 +374,17 @@ async def _superseded(
     """
     is_viewed = resolved.visibility.is_active
     facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
-    past = await stored_facts.past(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
+    past = await stored_facts.states_as_of(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for candidate in gone:
-        chunk, before = candidate.chunk, past.get(candidate.chunk.item_id)
-        if before is None and not is_viewed:
+        chunk = candidate.chunk
+        if chunk.item_id not in past and not is_viewed:
             continue
-        successors = (before.successor,) if before and before.successor else ()
+        says, successor, is_expired = past.get(chunk.item_id, ("", None, False))
+        successors = (successor,) if successor else ()
         scores |= {successor: max(candidate.score, scores.get(successor, 0)) for successor in successors}
-        reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
+        reason = Reason.EXPIRED if is_expired else Reason.SUPERSEDED
         about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(candidate.score, 6), candidate.parts)
-        says = before.text if before else ""
-        decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=successors))
+        decisions.append(Decision(*about, preview=says, others=successors))
     return decisions, scores

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.context.items import ProfileSource
+from memstore.context.items import FULL_SHARE_ROOM, ProfileSource
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import is_somebodys
@@ -19,7 +19,6 @@ from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summa
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Read, Transaction
-from memstore.store.facts import StandingFact
 from memstore.store.summaries import Outline
 from memstore.strategies.base import Turn, split_turns
 
@@ -27,6 +26,9 @@ from memstore.strategies.base import Turn, split_turns
 # embedder; nobody asks for standing instructions at all.
 ALLERGY = "allergy"
 STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
+# The question finds who somebody is: with facts of a chat model contexts of 1,000 tokens have 2 points more of LoCoMo's
+# evidence so.
+STANDING_IN_SMALL = STANDING[:2]
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = (ALLERGY, "answer_style", "diet")
 NAME = "name"
@@ -93,7 +95,7 @@ def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
 def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
     conversation, as_of = request.conversation_id, request.as_of
-    newest = _page_size(request.budget or request.defaults.context_budget or 0)
+    newest = _page_size(_budget(request))
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
@@ -103,10 +105,15 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     ]
 
 
-def read_standing(request: Request, limit: int) -> Read[list[StandingFact]]:
+def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
     """Return the read of standing facts."""
+    types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
     place = request.conversation_id, request.title
-    return facts.standing(STANDING, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+    return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+
+
+def _budget(request: Request) -> int:
+    return request.budget or request.defaults.context_budget or 0
 
 
 async def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
@@ -150,13 +157,13 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
     )
 
 
-def _standing(known_facts: Sequence[StandingFact]) -> list[Hit]:
+def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
     Behind allergies one's own come before others', and that somebody is not allergic stands last, and never alone. A
     name is not among them, since facts name their subject.
     """
-    once: dict[object, StandingFact] = {}
+    once: dict[object, Fact] = {}
     for fact in known_facts:
         if fact.importance == ALWAYS or root_of(fact.attribute) != NAME or fact.text.startswith("The user's "):
             once.setdefault(
@@ -182,7 +189,7 @@ def _standing(known_facts: Sequence[StandingFact]) -> list[Hit]:
     ]
 
 
-def _is_others(fact: StandingFact) -> bool:
+def _is_others(fact: Fact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
     return root_of(fact.attribute) != ALLERGY and is_somebodys(fact.subject)
 
@@ -193,7 +200,7 @@ async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tu
     request, visibility = resolved.request, resolved.visibility
     every = await summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
     seen = await visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
-    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+    if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
     known_facts = [fact for fact in await facts.facts(tx, as_of=request.as_of) if fact.importance != UNIMPORTANT]
     kept = set(await visibility.fact_ids(tx, [fact.id for fact in known_facts]))

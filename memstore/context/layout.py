@@ -7,11 +7,9 @@ it.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from itertools import chain, takewhile
 from typing import Any
 
@@ -28,6 +26,7 @@ from memstore.context.items import (
     allowances,
     merge_sections,
 )
+from memstore.context.replay import content_hash
 from memstore.context.selection import (
     Selection,
     fill,
@@ -39,7 +38,7 @@ from memstore.context.selection import (
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
-from memstore.models import MAX_PREVIEW_CHARS, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import MAX_PREVIEW_CHARS, Context, Decision, Hit, Json, Reason, Receipt, Section, Summary
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
@@ -55,9 +54,7 @@ SECTION_OF_PART = {
     PartKind.MEMORY: "hits",
     PartKind.QUESTION: "question",
 }
-RENDERER_VERSION = 5
 MAX_LISTED_PER_SECTION = 24
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
 # In a small context they are worth more than most of the latest turns.
 GATHERING = (Section(HITS, priority=1),)
@@ -157,7 +154,19 @@ class Layout:
         while (over := self._over_maximum()) and any(selection.drop(section) for section in over):
             self._build()
         prompt = self.prompt
-        return Context(prompt.messages, int(self.tokens), write_receipt(self), prompt.system, prompt.text)
+        return Context(
+            prompt.messages,
+            int(self.tokens),
+            write_receipt(self),
+            prompt.system,
+            prompt.text,
+            messages_kept=self._count_messages(),
+        )
+
+    def _count_messages(self) -> int:
+        """Return how many messages of the conversation are in word for word."""
+        turns = [turn for turn in self.content.turns if isinstance(turn, Turn)]
+        return sum(len(turn.messages) for turn in turns) + (self.content.question_seq is not None)
 
     def _room_left(self, counted: int) -> int:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
@@ -238,17 +247,8 @@ def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[
 
 def write_receipt(layout: Layout) -> Receipt:
     """Return the receipt of a context."""
-    candidates, target, content = layout.candidates, layout.target, layout.content
+    candidates, target = layout.candidates, layout.target
     listed, unlisted = _left_out(layout)
-    texts = _written_texts(layout.selection)
-    if content.question is not None and content.question_seq is None:
-        texts = {"query": str(content.question["content"])} | texts
-    if content.system is not None:
-        texts = {"system": content.system} | texts
-    question_seqs: list[int] = []
-    if content.question_seq is not None:
-        ending = (message.seq for turn in candidates.ending for message in turn.messages)
-        question_seqs = [content.question_seq, *ending]
     return Receipt(
         budget=target.budget,
         reserve=target.reserve,
@@ -262,16 +262,7 @@ def write_receipt(layout: Layout) -> Receipt:
         static_tokens=_static_tokens(layout),
         compressed=tuple(candidates.compressed),
         content_hash=content_hash(layout.prompt.sent),
-        renderer=f"{target.format.name}/{RENDERER_VERSION}",
-        asked=tuple(question_seqs),
-        texts=texts,
     )
-
-
-def content_hash(messages: Sequence[Json]) -> str:
-    """Return the SHA-256 of the canonical JSON of what is sent: keys sorted, no blanks, UTF-8."""
-    encoded = [_CANONICAL.encode(message).encode("utf-8", "surrogatepass") for message in messages]
-    return sha256(b"[" + b",".join(encoded) + b"]").hexdigest()
 
 
 def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
@@ -279,9 +270,7 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     content = item.content
     values: dict[str, Any]
     if isinstance(content, Hit):
-        said_at = content.occurred_at if content.tier == Tier.FACTS else None
-        values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
-        values |= {"length": len(content.text), "preview": content.text[:MAX_PREVIEW_CHARS]}
+        values = {"parts": content.parts, "start": content.start, "preview": content.text[:MAX_PREVIEW_CHARS]}
         values |= {"note": content.later or item.note, "others": content.later_ids}
     elif isinstance(content, Summary):
         values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:MAX_PREVIEW_CHARS]}
@@ -299,29 +288,6 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
         values = {"preview": str(content)[:MAX_PREVIEW_CHARS]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
     return Decision(*about, standing=item.standing, **{"note": item.note, **values})
-
-
-def _written_texts(selection: Selection) -> dict[str, str]:
-    """Return what stands in the context and nowhere else: what strategies wrote, the user's sections."""
-    texts = {}
-    for section, items in selection.chosen.items():
-        for place, item in enumerate(items):
-            content = item.content
-            if isinstance(content, Block):
-                texts[block_key(content.first_seq, content.last_seq)] = content.text
-            elif isinstance(content, str):
-                texts[text_key(section, place)] = content
-    return texts
-
-
-def text_key(section: str, place: int) -> str:
-    """Return the key of a text of the user's own section in a receipt's texts; `place` in the order chosen."""
-    return f"<{section}> {place}"
-
-
-def block_key(first_seq: int, last_seq: int) -> str:
-    """Return the key of what a strategy wrote in a receipt's texts."""
-    return f"{first_seq}-{last_seq}"
 
 
 def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:

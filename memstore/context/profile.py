@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from memstore.context.items import ProfileSource
-from memstore.context.layout import content_hash
+from memstore.context.replay import content_hash
 from memstore.context.utterances import leans, only_comments
 from memstore.derive.facts.normalization import content_words, denies_allergy, is_protection
 from memstore.derive.facts.quotations import words_of
@@ -163,15 +163,8 @@ def _line(candidate: _Candidate) -> str:
 
 def _decision(candidate: _Candidate, counter: TokenCounter, reason: Reason | None = None) -> Decision:
     about = (candidate.section, "fact", candidate.fact.id, counter.count(f"{_line(candidate)}\n"), reason)
-    fact = candidate.fact
-    standing = fact.importance == ALWAYS
-    return Decision(
-        *about,
-        said_at=fact.occurred_at,
-        valid_to=fact.valid_to,
-        standing=standing,
-        preview=candidate.text[:MAX_PREVIEW_CHARS],
-    )
+    standing = candidate.fact.importance == ALWAYS
+    return Decision(*about, standing=standing, preview=candidate.text[:MAX_PREVIEW_CHARS])
 
 
 def _says_the_same(candidate: _Candidate, other: _Candidate) -> bool:

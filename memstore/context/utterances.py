@@ -11,49 +11,18 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 
-from memstore.derive.chunking import sentences
+from memstore.language import QUESTION_MARKS, SPOKEN_WORD, is_question, load_phrases, load_words
+from memstore.language.sentences import sentences
 from memstore.models import Hit, Message, Role, Tier
 from memstore.store.tokenize import terms
-from memstore.text import word_set
-
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-
 
 # Words of greetings, thanks, praise, assent and farewell, and those that stand between them. A text of these alone says
 # nothing: what it is about stands elsewhere.
-_PHATIC = word_set(
-    "a about absolutely again agree ah all also always amazing an and any anytime appreciate are as at aw awesome aww"
-    " be beautiful been best bet better bit bye can can't care catch chat check cheers congrats congratulations cool"
-    " could couldn't course cute day definitely did do does doing don't enjoy enjoyed enjoying ever everything exactly"
-    " excellent excited exciting fabulous fantastic feel feels fine for forward fun get getting glad go going gonna"
-    " good gorgeous got gotta great haha happy has have having hear hello her here hey hi him hope how i i'd i'll i'm"
-    " i've idea if impressive in incredible indeed inspiring interesting is isn't it it'll it's job just keep kind"
-    " know later let let's like lol look looking looks lot lots lovely luck man many me meet mind more morning much"
-    " neat need nice night no nope now of oh ok okay on one out perfect please pleasure pretty problem proud pumped"
-    " really right same see seeing seems share sharing she so some soon sorry sound sounds special stay stoked stuff"
-    " such super support sure sweet take talk telling terrific thank thanks that that'd that's the them there they"
-    " they're thing things think this those thrilled time to too totally true try type up very wait wanna want was way"
-    " welcome well what what's when will wish with wonderful wonders worries would wow ya yay yea yeah yep yes you"
-    " you'd you'll you're you've your yours yourself yum"
-    " ahead carry continue k lgtm mach mache n next proceed resume retry weitermachen y"  # to an assistant at work
-    " aber ach alles also au auch auf bald bedanke bei bestimmt bin bis bist bitte cool da danke das dein deine dem"
-    " den der dich die dir du echt ehrlich ein eine einfach er es euch fein freue freut froh für ganz genau gern gerne"
-    " glückwunsch gut gute guten gutes hab habe haha hallo hast herzlichen hey hi hören ich ihr immer in ist ja jetzt"
-    " kein keine klar klasse klingt lieb liebe lieben macht mal mein mich mir mit na nein nett nicht noch nur oh okay"
-    " perfekt prima problem richtig sagen schade schon schön schöne schönen schöner schönes sehen sehr sein sich"
-    " sicher sie sieht so spaß stimmt super tag tja toll tolle tolles total tschüss und uns viel viele vielen voll von"
-    " war warum was weiter wie wir wird wirklich wunderbar wünsche zu zum zur"
-)
-_FIRST_PERSON = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|me|us|ich|wir|mein\w*|unser\w*|mir|uns)\b", re.IGNORECASE
-)
+_PHATIC = load_words("phatic")
+_FIRST_PERSON = load_phrases("speaks_of_self")
 # One's own things are told of, however short: "I love my job!"
-_OWN = re.compile(r"\b(?:my|mine|our|ours|meine?[mnrs]?|unser\w*)\b", re.IGNORECASE)
-_ANSWERS = (
-    "yes|yeah|yea|yep|yup|no|nope|nah|not|never|sure|absolutely|definitely|exactly|of course|both|neither|either|maybe"
-    "|probably|ja|jo|nein|nee|doch|nie|niemals|genau|klar|sicher|natürlich|beide|keine?r?s?|vielleicht"
-)
-_ANSWER = re.compile(rf"\W*(?:{_ANSWERS})\b", re.IGNORECASE)
+_OWN = load_phrases("has")
+_ANSWER = load_phrases("answers", opens=True)
 _REFERS = re.compile(
     r"\W*(?:(?:oh|and|but|well|so|because|cause|und|aber|also|na|weil)\b\W*)?"
     r"(?:it|that|this|these|those|they|them|he|she|one|same|such|es|das|dies\w*|er|sie|dort|damit|davon|darauf|dafür"
@@ -61,7 +30,6 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
-_QUESTION_MARKS = ("?", "？", "؟")
 MAX_DEPENDENT_WORDS, MAX_FRAGMENT_WORDS = 16, 5
 MAX_FEW_TERMS = 3
 MAX_PIECE_CHARS = 120
@@ -81,8 +49,8 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
         return False
     said = text.lower().replace("’", "'")
     # Of most texts the first few tell.
-    words = (match[0] for match in _WORD.finditer(said))
-    return _WORD.search(said) is not None and all(word in _PHATIC or word in names for word in words)
+    words = (match[0] for match in SPOKEN_WORD.finditer(said))
+    return SPOKEN_WORD.search(said) is not None and all(word in _PHATIC or word in names for word in words)
 
 
 def needs_antecedent(text: str) -> bool:
@@ -91,7 +59,7 @@ def needs_antecedent(text: str) -> bool:
     >>> [needs_antecedent(text) for text in ("No, not necessary.", "In Porto.", "I moved to Porto with my sister.")]
     [True, True, False]
     """
-    words = len(_WORD.findall(text))
+    words = len(SPOKEN_WORD.findall(text))
     if words > MAX_DEPENDENT_WORDS or is_question(text):
         return False
     return words <= MAX_FRAGMENT_WORDS or leans(text)
@@ -100,11 +68,6 @@ def needs_antecedent(text: str) -> bool:
 def leans(text: str) -> bool:
     """Return whether a text begins as an answer does, or refers to what was said before."""
     return any(pattern.match(text) for pattern in (_ANSWER, _REFERS, _NUMBER))
-
-
-def is_question(text: str) -> bool:
-    """Return whether a text ends with a question."""
-    return text.rstrip("\"'”’)»* ").endswith(_QUESTION_MARKS)
 
 
 def answers(text: str) -> bool:
@@ -119,7 +82,7 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
     """
     skipped = max(0, len(before) - MAX_READ_CHARS)
     read, asked = before[skipped:], None
-    if any(mark in read for mark in _QUESTION_MARKS):
+    if any(mark in read for mark in QUESTION_MARKS):
         asked = next((span for span in reversed(sentences(read)) if is_question(read[slice(*span)])), None)
     if asked is None and len(terms(text)) <= MAX_FEW_TERMS:
         asked = next((span for span in reversed(sentences(read)) if not says_nothing(read[slice(*span)], names)), None)

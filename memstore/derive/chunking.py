@@ -1,7 +1,4 @@
-"""Cuts texts into sentences and chunks, and conversations into segments. Pure.
-
-Sentences are found in one pass. A pattern finds the places where one *may* end; the characters before and after each of
-them decide. Nothing looks further than a few dozen characters, so the time grows with the length only.
+"""Cuts texts into chunks, and conversations into segments. Pure.
 
 A short text is one chunk. A long one is cut between sentences; neighbours share one sentence, so that a statement
 across a border is found from both sides. A sentence that is too long is cut between words, a word between characters.
@@ -19,142 +16,8 @@ from datetime import timedelta
 from itertools import pairwise
 from math import ceil
 
+from memstore.language.sentences import SPACE, Spans, sentences, skip_space
 from memstore.models import Message, Role
-from memstore.text import word_set
-
-Spans = list[tuple[int, int]]
-
-_CLOSERS = "\"'’”“»›)]}*_`」』）】》"
-
-# A run of stops is entered at its first character only, and possessively: a text of a million dots is read once.
-_PLACE = re.compile(
-    rf"(?P<wide>(?<![。！？｡])[。！？｡]++[{re.escape(_CLOSERS)}]*+)"
-    rf"|(?P<stop>(?<![.!?…؟।])[.!?…؟।]++[{re.escape(_CLOSERS)}]*+)(?=\s|$)"
-    r"|(?P<line>[\n\r\u0085\u2028\u2029]\s*+)"
-)
-_LINE_END = re.compile(r"\r\n|[\n\r\u0085\u2028\u2029]")
-_SPACE = re.compile(r"\s++")
-_ITEM = re.compile(r"(?:[-*•–+]|\d{1,3}[.)]|#{1,6}|>)(?=\s)|```|~~~|\|")
-_NEXT_WORD = re.compile(r"\s*+[\"'‘“„«(\[]*+([^\W_]+)")
-_INITIALS = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
-_DAY_AND_MONTH = re.compile(r"\d{1,2}\.\d{1,2}")  # "bis 31.7. die Steuer"
-_LOOK_BACK = 40
-
-# All without their last dot. These are never the end of a sentence:
-_BEFORE_MORE = word_set(
-    "mr mrs ms mx dr prof rev hon st mt capt lt col gen sgt gov rep pres hr frl dipl ing"
-    " vs cf fig figs eq approx e.g i.e eg viz"
-    " z.b d.h u.a o.g s.o s.u z.t v.a bzw ca evtl ggf inkl exkl zzgl vgl sog nr str tel bsp"
-)
-# These stand inside a sentence as often as at its end, and the word that follows them decides:
-_MAY_END = word_set("etc usw usf al inc ltd co corp jr sr a.m p.m am pm u.s u.k u.s.a ph.d b.sc m.sc min std")
-# These are abbreviations before a number only ("No. 5", "Jan. 3"), else words that may end a sentence:
-_BEFORE_NUMBER = word_set(
-    "no nos vol pp p ch sec art abs jan feb mar apr jun jul aug sep sept oct okt nov dec dez approx"
-)
-_OPENING_WORDS = word_set(
-    "I We He She It They You My Our His Her Their This That These Those The A An But And So Then There When What"
-    " Where Who Why How If Also Anyway However Yes No Do Did Is Are Was Can Could Would Should Let Please Thanks Maybe"
-    " In On At Ich Wir Er Sie Es Ihr Mein Meine Der Die Das Ein Eine Und Aber Dann Da Wenn Wo Wer Wie Warum Ja Nein"
-)
-_MONTHS = word_set("januar februar märz april mai juni juli august september oktober november dezember")
-# Without "am": "I am 30. Then …" is far more frequent than an ordinal after it, and a month says it anyway.
-_BEFORE_ORDINAL = word_set(
-    "der dem den des das die vom von ab zum zur im beim jeden jeder mein meinen meinem unser unseren"
-)
-
-
-def sentences(text: str) -> Spans:
-    """Return the spans `(start, stop)` of the sentences, in characters and in order.
-
-    Every character that is not white space is in exactly one span. A stop ends a sentence with the quotes and brackets
-    that close after it; so does a blank line, and the line break before or after an item of a list, a heading, a
-    quoted line or a fence. The line breaks of wrapped prose do not.
-    """
-    spans: Spans = []
-    start = _skip_space(text, 0)
-    item = bool(_ITEM.match(text, start))
-    for place in _PLACE.finditer(text):
-        if place.start() < start or not _ends(text, start, place, item):
-            continue
-        stop = place.start() if place.lastgroup == "line" else place.end()
-        spans.append((start, start + len(text[start:stop].rstrip())))
-        start = _skip_space(text, stop)
-        item = bool(_ITEM.match(text, start))
-    if start < len(text):
-        spans.append((start, start + len(text[start:].rstrip())))
-    return spans
-
-
-def _skip_space(text: str, position: int) -> int:
-    space = _SPACE.match(text, position)
-    return space.end() if space else position
-
-
-def _ends(text: str, start: int, place: re.Match[str], item: bool) -> bool:
-    if place.lastgroup == "wide":
-        return True
-    if place.lastgroup == "line":
-        return _line_ends(text, place, item)
-    stop = place["stop"]
-    if stop.startswith(".") and stop.rstrip(_CLOSERS) == ".":
-        return _dot_ends(text, start, place)
-    following = _following(text, place.end())
-    mild = "!" not in stop and "?" not in stop
-    quoted = stop[-1] not in ".!?…؟।"
-    return not (following[:1].islower() and (mild or quoted))
-
-
-def _line_ends(text: str, place: re.Match[str], item: bool) -> bool:
-    gap = place["line"]
-    if len(_LINE_END.findall(gap)) > 1 or _ITEM.match(text, place.end()):
-        return True
-    # An indented line goes on with its item.
-    return item and gap[-1] not in " \t"
-
-
-def _following(text: str, position: int) -> str:
-    word = _NEXT_WORD.match(text, position, position + _LOOK_BACK)
-    return word[1] if word else ""
-
-
-def _dot_ends(text: str, start: int, place: re.Match[str]) -> bool:
-    before = text[max(start, place.start() - _LOOK_BACK) : place.start()].split()
-    word = before[-1].lstrip("\"'‘“„«([*_") if before else ""
-    previous = before[-2] if len(before) > 1 else ""
-    following = _following(text, place.end())
-    if word.isdigit() and len(word) <= 3:
-        return not _is_ordinal(word, previous, following, first=len(before) == 1 and place.start() - start <= len(word))
-    if following[:1].islower() and _DAY_AND_MONTH.fullmatch(word):
-        return False
-    low = word.lower()
-    if low in _BEFORE_NUMBER and following[:1].isdigit():
-        return False
-    if low in _BEFORE_MORE:
-        return False
-    if low in _MAY_END or _INITIALS.fullmatch(word) or _is_initial(word, previous, text, place.end()):
-        return not following or following in _OPENING_WORDS
-    return True
-
-
-def _is_ordinal(word: str, previous: str, following: str, *, first: bool) -> bool:
-    """Return whether a number with a dot heads a list item or is a German ordinal: "1. Buy milk", "am 3. Mai"."""
-    if first:
-        return True
-    # As in "Samstag 27. ging es".
-    if len(word) < 3 and (following[:1].islower() or previous.lower() in _BEFORE_ORDINAL):
-        return True
-    return following.lower() in _MONTHS
-
-
-def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
-    """Return whether a single letter stands for a longer word: "J. R. Smith", "z. B."."""
-    if len(word) != 1 or not word.isalpha():
-        return False
-    if re.match(r"\s[^\W\d_]\.", text[end : end + 3]):
-        return True
-    return word.isupper() and word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))
-
 
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
@@ -182,7 +45,7 @@ def split_text(
     """
     if limit < 1:
         raise ValueError(f"A chunk has at least 1 token, not {limit}")
-    start, stop = _skip_space(text, 0), len(text.rstrip())
+    start, stop = skip_space(text, 0), len(text.rstrip())
     if start >= stop:
         return []
     if count(text[start:stop]) <= limit:
@@ -213,13 +76,13 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
     size = -(-(stop - start) // ceil(tokens / (_TARGET_SHARE * limit)))
-    has_words = _SPACE.search(text, start, stop) is not None
+    has_words = SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
         end = min(start + size, stop)
         end = _word_end(text, start, end, stop) if has_words else end
         parts += _cut_long(text, start, end, limit, count)
-        start = _skip_space(text, end)
+        start = skip_space(text, end)
     return parts
 
 
@@ -234,7 +97,7 @@ def _word_end(text: str, start: int, position: int, stop: int) -> int:
     words = part.rsplit(None, 1)
     if len(words) == 2:
         return start + len(words[0])
-    space = _SPACE.search(text, position, stop)
+    space = SPACE.search(text, position, stop)
     return space.start() if space else stop
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store import chunks, messages

@@ -106,18 +106,17 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         await _check_known(tx, target, set(items))
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
-        counts = Counter(await erasure.remove_user(tx))
+        counts = await erasure.remove_user(tx)
         left = await erasure.count_user_rows(tx)
-        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
-        certificate = replace(certificate, counts=+counts, scan=scan)
+        certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif locked is not None:
         removal = await _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
-        rows = {table: n for table, n in (await erasure.count_references(tx, searched)).items() if n}
-        scan = ScanResult(erasure.TABLES_WITH_IDS, len(searched), rows)
+        left = await erasure.count_references(tx, searched)
+        scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     # Where nothing was, nothing is kept of it either.
     if not digests and certificate.is_empty:
@@ -276,10 +275,11 @@ async def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_se
 
 
 async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items])
+    since = min((message.recorded_at for message in doomed), default=None)
+    receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items], since)
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += await erasure.remove_receipts(tx, (), conversation, first.recorded_at)
+        receipts += await erasure.remove_receipts_of(tx, conversation, first.recorded_at)
         removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += await erasure.remove_events(tx, [*removal.items, *receipts])
@@ -296,15 +296,15 @@ async def _find_facts_read_with(
     if not messages:
         return []
     read = {
-        fact.id: set(content_words(fact.text))
+        fact: set(content_words(text))
         for conversation, conversation_runs in runs.items()
-        for fact in await erasure.facts_after(
-            tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES
-        )
+        for fact, text in (
+            await erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
+        ).items()
     }
-    for fact in await erasure.facts_by_models(tx):
-        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(fact.text))))
-        read[fact.id] = read.get(fact.id, set()) | names
+    for fact, text in (await erasure.facts_by_models(tx)).items():
+        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(text))))
+        read[fact] = read.get(fact, set()) | names
     erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if read else set()
     shared = {fact: words & erased for fact, words in read.items() if words & erased}
     said = await erasure.texts_of_facts(tx, list(shared), messages)
@@ -326,8 +326,7 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        rows = Counter(await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = await erasure.scan_tables(
-        database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]]
-    )
+        rows = await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids))
+    texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
+    tables, elsewhere = await erasure.scan_tables(database, certificate.user_id, texts)
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from memstore.derive.chunking import sentences
+from memstore.language import WORD, load_phrases, word_set
+from memstore.language.sentences import sentences
 from memstore.models import Json, Message
 from memstore.store.tokenize import terms
 from memstore.text import read_json
@@ -32,25 +33,11 @@ MAX_INPUTS = 8
 
 Count = Callable[[str], int]
 
-_FAILURE = re.compile(
-    r"\b(?:\w*error|\w*exception|traceback|fail(?:ed|ure|s)?|fatal|denied|refused|invalid|timed? ?out|not found|missing"
-    r"|fehler\w*|fehlgeschlagen)\b",
-    re.IGNORECASE,
-)
-_RESULT = re.compile(
-    r"\b(?:total|sum|in all|passed|found|rows?|results?|matches|confirmed|created|accepted|completed?|succe\w+|booked"
-    r"|deployed|wrote|written|updated|deleted|saved|published|reference|insgesamt|gesamt|gefunden|erfolgreich)\b",
-    re.IGNORECASE,
-)
-_IDENTITY = re.compile(
-    r"(?:^|[_.-])(?:id|ids|uuid|ref|reference|number|code|sha|revision|version|key|name|title|url|path)$", re.I
-)
-_STATE = re.compile(r"(?:^|[_.-])(?:status|state|ok|success|total|count|price|amount|date|until|error|message)$", re.I)
+_FAILURE, _RESULT = load_phrases("failures"), load_phrases("results")
+_IDENTITIES = word_set("id ids uuid ref reference number code sha revision version key name title url path")
+_STATES = word_set("status state ok success total count price amount date until error message")
 # What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.
-_WORDS = re.compile(r"\w+")
 _NAMED = re.compile(r"[^\W_](?:[\w./:@#+-]*[^\W_])?")
-# It stands in many rows by chance.
-_SMALL_NUMBER = re.compile(r"\d{1,2}")
 _MARKED = re.compile(r"\d|\w[_/@#:]\w|[a-z][A-Z]|[A-Z]{3}")
 
 
@@ -119,7 +106,7 @@ def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
 def _reward_unlike(snippets: Sequence[Snippet]) -> list[float]:
     """Score snippets unlike the others higher: the one definition among forty uses, the one number in a page."""
     # Every word and number is alike.
-    shapes = [_WORDS.sub("w", text)[:40] for text, _ in snippets]
+    shapes = [WORD.sub("w", text)[:40] for text, _ in snippets]
     frequency = Counter(shapes)
     most = max(frequency.values())
     numbered = [bool(re.search(r"\d", text)) for text, _ in snippets]
@@ -144,7 +131,8 @@ def _of_json(value: Any, path: str, focus: Focus, depth: int) -> Iterator[Snippe
     """Yield scalars as "path: value", lists of rows by their number and a row each, nested objects in turn."""
     if depth > 6 or not isinstance(value, dict | list):
         text = _truncate(f"{path}: {_scalar(value)}" if path else _scalar(value))
-        field = 0.4 + 0.8 * bool(_IDENTITY.search(path)) + 0.8 * bool(_STATE.search(path))
+        name = path.replace("_", ".").replace("-", ".").rpartition(".")[2].casefold()
+        field = 0.4 + 0.8 * (name in _IDENTITIES) + 0.8 * (name in _STATES)
         yield text, field + _score(text, focus) - 0.05 * depth - 0.3 * (len(text) > 120)
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -182,7 +170,8 @@ def _scalar(value: Any) -> str:
 def _score(text: str, focus: Focus) -> float:
     score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
     shared = find_names(text) & focus.names
-    score += min(3.0, sum(0.2 if _SMALL_NUMBER.fullmatch(name) else 1.5 for name in shared))
+    # A small number stands in many rows by chance.
+    score += min(3.0, sum(0.2 if name.isdecimal() and len(name) < 3 else 1.5 for name in shared))
     return score + min(1.5, 0.5 * len(terms(text).keys() & focus.stems))
 
 

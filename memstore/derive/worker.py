@@ -50,7 +50,9 @@ logger = logging.getLogger("memstore")
 
 SWEEP_TASK, MAINTENANCE_TASK = "memstore.sweep", "memstore.retain"
 # A sweep takes milliseconds.
-SWEEP_PRIORITY = 100
+SWEEP_SECONDS, SWEEP_PRIORITY = 10, 100
+# Of silence make a worker dead: others do its jobs.
+STALLED_SECONDS = 30.0
 HEARTBEATS_PER_TIMEOUT = 6
 MODEL_RETRY_DELAY = timedelta(seconds=60)
 RETRY_STEP_SECONDS = 10
@@ -138,13 +140,12 @@ class Worker:
 
         Jobs that could not be marked as done keep the old number, and are taken up as a dead worker's.
         """
-        stalled = self._settings.worker_stalled_seconds
         async with self._app().open_async() as app:
             options: WorkerOptions = {
                 "concurrency": self._concurrency,
                 "install_signal_handlers": False,
-                "update_heartbeat_interval": stalled / HEARTBEATS_PER_TIMEOUT,
-                "stalled_worker_timeout": stalled,
+                "update_heartbeat_interval": STALLED_SECONDS / HEARTBEATS_PER_TIMEOUT,
+                "stalled_worker_timeout": STALLED_SECONDS,
                 "fetch_job_polling_interval": 1.0,
                 "delete_jobs": "successful",
                 # A pooler would notify somebody else: jobs are then polled each second.
@@ -169,7 +170,7 @@ class Worker:
             name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=SWEEP_PRIORITY, pass_context=True
         )(self._sweep)
         # The sixth field is of seconds.
-        app.periodic(cron=f"* * * * * */{self._settings.worker_sweep_seconds}")(sweep)
+        app.periodic(cron=f"* * * * * */{SWEEP_SECONDS}")(sweep)
         maintenance = app.task(
             name=MAINTENANCE_TASK, queue="sweep", queueing_lock=MAINTENANCE_TASK, pass_context=False
         )(self._maintain_users)
@@ -278,12 +279,12 @@ class Worker:
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and enqueue what is pending and has no job."""
-        manager, seconds = context.app.job_manager, self._settings.worker_stalled_seconds
-        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=seconds):
+        manager = context.app.job_manager
+        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS):
             # It has ended meanwhile where its worker was only slow.
             with suppress(ConnectorException):
                 await self._take_up(manager, job)
-        await manager.prune_stalled_workers(seconds)
+        await manager.prune_stalled_workers(STALLED_SECONDS)
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:

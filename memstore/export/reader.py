@@ -23,42 +23,16 @@ from memstore.context.request import STRATEGY, VISIBILITY, check_settings
 from memstore.derive.chunks import chunk_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.schema import (
-    FORMAT,
-    HEADER,
-    ConversationLine,
-    DocumentLine,
-    ExportLine,
-    FactLine,
-    Footer,
-    Header,
-    ItemLine,
-    MessageLine,
-    UserLine,
-    decode_vector,
-    parse_line,
-)
+from memstore.export import schema
 from memstore.ingest.add import UNCOUNTED_TOKENS, count_tokens
-from memstore.ingest.importers import ImportProblem, ImportReport
-from memstore.ingest.importers.files import (
-    BOM,
-    GZIP,
-    MAX_LINE_BYTES,
-    READ_ERRORS,
-    check_file,
-    numbered_lines,
-    open_file,
-    parse_object,
-    printable,
-    read_head,
-)
+from memstore.ingest.importers import ImportProblem, ImportReport, files
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
-from memstore.models import Conversation, FactSpan, Json, Message, Summary
+from memstore.models import Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.chunks import speaker_prefixed
 from memstore.store.messages import CLEARED_SETTING
-from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
+from memstore.store.rows import ChunkRow, ItemRow, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
 LINES_PER_BATCH = 500
@@ -76,7 +50,7 @@ NOT_MASKED = (
 NOT_COMPARED = {"recorded_at", "tokens", "counter"}
 VECTOR_LENGTH_TOLERANCE = 1e-3
 
-Item = TypeVar("Item", Message, Summary, FactWithHistory)
+Item = TypeVar("Item", Message, Summary, ItemRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +59,7 @@ class LocatedLine:
 
     where: str
     size: int
-    line: ExportLine
+    line: schema.ExportLine
 
 
 def is_export(path: Path) -> bool:
@@ -93,23 +67,23 @@ def is_export(path: Path) -> bool:
     try:
         if not path.is_file():
             return False
-        first, _, _ = read_head(path).removeprefix(BOM).partition(b"\n")
-        header = parse_object(first)
+        first, _, _ = files.read_head(path).removeprefix(files.BOM).partition(b"\n")
+        header = files.parse_object(first)
     except (InvalidInput, OSError):
         return False
-    return header.get("kind") == HEADER and header.get("format") == FORMAT
+    return header.get("kind") == schema.HEADER and header.get("format") == schema.FORMAT
 
 
 @contextmanager
 def open_export(source: Path | IO[bytes]) -> Iterator[io.BufferedIOBase]:
     """Open a file, or take a stream, unpacked where its bytes are gzip's."""
     if isinstance(source, Path):
-        check_file(source)
-        with open_file(source) as stream:
+        files.check_file(source)
+        with files.open_file(source) as stream:
             yield stream
         return
     raw = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
-    if raw.peek(2)[:2] == GZIP:
+    if raw.peek(2)[:2] == files.GZIP:
         with gzip.GzipFile(fileobj=raw) as unpacked:
             yield unpacked
     else:
@@ -130,33 +104,33 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         present = stream.readline(size)
         return present
 
-    longest = MAX_LINE_BYTES + MAX_VECTOR_FACTOR * max_message_bytes
+    longest = files.MAX_LINE_BYTES + MAX_VECTOR_FACTOR * max_message_bytes
     try:
-        for number, data in numbered_lines(readline, longest):
+        for number, data in files.numbered_lines(readline, longest):
             where = f"{name}, line {number}"
             if data is not None and not data.strip():
                 continue
             try:
                 if data is None:
                     raise InvalidInput(f"the line is longer than {longest:,} bytes; raise max_message_bytes")
-                line = parse_line(data)
-                if (number == 1) != isinstance(line, Header):
+                line = schema.parse_line(data)
+                if (number == 1) != isinstance(line, schema.Header):
                     raise InvalidInput("the header is the first line, and no other")
             except InvalidInput as error:
                 if number == 1:
                     raise InvalidInput(f"{name} is no export that can be read: {error}") from None
                 yield ImportProblem(where, str(error))
                 continue
-            if isinstance(line, Footer):
+            if isinstance(line, schema.Footer):
                 if line.sha256 != digest.hexdigest():
                     yield ImportProblem(where, CHANGED)
                 if stream.read(1):
                     yield ImportProblem(where, BEHIND)
                 return
-            if not isinstance(line, Header):
+            if not isinstance(line, schema.Header):
                 yield LocatedLine(where, len(data or b""), line)
-    except READ_ERRORS as error:
-        reason = f"the file is damaged ({printable(str(error), 200)}); {AGAIN}"
+    except files.READ_ERRORS as error:
+        reason = f"the file is damaged ({files.printable(str(error), 200)}); {AGAIN}"
         yield ImportProblem(f"{name}, after line {number}", reason)
         return
     if number == 0:
@@ -182,7 +156,7 @@ def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportRepo
         yield batch
 
 
-def _group(line: ExportLine) -> tuple[str, str, str | None]:
+def _group(line: schema.ExportLine) -> tuple[str, str, str | None]:
     return line.kind, line.user, getattr(line, "conversation", None)
 
 
@@ -191,14 +165,14 @@ class Entry(Generic[Item]):
     """A line of an item, where it stands, the item to be stored, and its chunks."""
 
     where: str
-    line: ItemLine
+    line: schema.ItemLine
     item: Item
     chunks: list[ChunkRow]
 
     @property
     def row(self) -> Row:
         """The row of the table of items."""
-        return self.item.fact if isinstance(self.item, FactWithHistory) else self.item
+        return self.item.row if isinstance(self.item, ItemRow) else self.item
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +184,7 @@ class EntryBuilder:
     counter: TokenCounter
 
     def entries(
-        self, batch: Sequence[LocatedLine], user: UserLine | None
+        self, batch: Sequence[LocatedLine], user: schema.UserLine | None
     ) -> tuple[list[Entry[Any]], list[ImportProblem]]:
         """Return the lines of items as they are to be stored, and those that cannot be."""
         maker = user.embedder if user is not None else None
@@ -220,18 +194,18 @@ class EntryBuilder:
         for record in batch:
             line: Any = record.line
             try:
-                if isinstance(line, MessageLine):
+                if isinstance(line, schema.MessageLine):
                     validate_message(line, max_bytes=self.max_message_bytes)
                 row = line.row()
                 if self.redactor.detectors:
                     self._redact(line, row)
-                item = _with_history(line, row) if isinstance(line, FactLine) else row
+                item = _with_history(line, row) if isinstance(line, schema.FactLine) else row
                 entries.append(Entry(record.where, line, item, _chunks(row, line, dimensions)))
             except InvalidInput as error:
                 problems.append(ImportProblem(record.where, str(error)))
         return entries, problems
 
-    def _redact(self, line: ItemLine, row: Row) -> None:
+    def _redact(self, line: schema.ItemLine, row: Row) -> None:
         """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
         if isinstance(row, Message):
             if self.redactor.redact_message(row):
@@ -242,7 +216,7 @@ class EntryBuilder:
                 count_tokens([row], self.counter)
             return
         content: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
-        if isinstance(line, FactLine):
+        if isinstance(line, schema.FactLine):
             content.append({line.attribute or "": line.value})
             content += [(change.actor, change.before, change.after) for change in line.history]
         if self._has_secret(content):
@@ -253,7 +227,7 @@ class EntryBuilder:
         self.redactor.redact_json(content, counts)
         return bool(counts)
 
-    def conversation(self, line: ConversationLine) -> tuple[Conversation, list[Json], str | None]:
+    def conversation(self, line: schema.ConversationLine) -> tuple[Conversation, list[Json], str | None]:
         """Return a conversation, what its settings were, and why its settings are left out."""
         row, redactor = line.row(), self.redactor
         row.settings, problem = self.settings(row.settings)
@@ -273,7 +247,7 @@ class EntryBuilder:
             return {}, f"its settings are left out: {error}"
         return self.redactor.redact_json(settings), None
 
-    def document(self, line: DocumentLine) -> tuple[Json, list[Json]]:
+    def document(self, line: schema.DocumentLine) -> tuple[Json, list[Json]]:
         """Return a document and its vectors, but for those of texts that hold a secret."""
         redactor = self.redactor
         for label in (*line.namespace, line.key):
@@ -284,7 +258,7 @@ class EntryBuilder:
             is_of_value = vector_line.text is None
             if (is_of_value and value != line.value) or self._has_secret([vector_line.path, vector_line.text]):
                 continue
-            vector = decode_vector(vector_line.vector, vector_line.path)
+            vector = schema.decode_vector(vector_line.vector, vector_line.path)
             if not len(vector) or not np.isfinite(vector).all():
                 raise InvalidInput(f"the vector of {vector_line.path} has no components, or some that are not finite")
             vectors.append(vector_line.model_dump() | {"id": line.id, "embedding": vector})
@@ -293,12 +267,12 @@ class EntryBuilder:
         return row, vectors
 
 
-def _with_history(line: FactLine, row: Any) -> FactWithHistory:
-    sources = [(FactSpan(src.message_id, src.start, src.stop, src.trust), src.recorded_at) for src in line.sources]
-    return FactWithHistory(row, sources, [change.model_dump() for change in line.history])
+def _with_history(line: schema.FactLine, row: Row) -> ItemRow:
+    sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
+    return ItemRow(row, [], sources, history)
 
 
-def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
+def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[ChunkRow]:
     """Return an item's chunks; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
     length = len(row.text or "")
     chunks = []
@@ -309,7 +283,7 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
             )
         vector = None
         if chunk_line.vector is not None and dimensions is not None:
-            vector = decode_vector(chunk_line.vector, f"its chunk {index}")
+            vector = schema.decode_vector(chunk_line.vector, f"its chunk {index}")
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
             if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_LENGTH_TOLERANCE:
                 raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")

@@ -11,15 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 from sqlmodel import SQLModel
 
 from memstore import ids

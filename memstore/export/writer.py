@@ -25,17 +25,8 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore._version import __version__
 from memstore.errors import InvalidInput
-from memstore.export.schema import (
-    FOOTER,
-    FORMAT,
-    FORMAT_VERSION,
-    HEADER,
-    ConversationLine,
-    FactLine,
-    MessageLine,
-    SummaryLine,
-    encode_vector,
-)
+from memstore.export import schema
+from memstore.export.schema import ConversationLine, FactLine, MessageLine, SummaryLine, encode_vector
 from memstore.models import ExportReport, Json
 from memstore.store import archive
 from memstore.store.database import Database, Transaction
@@ -67,9 +58,9 @@ async def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        header = {"format": FORMAT, "version": FORMAT_VERSION, "memstore": __version__}
+        header = {"format": schema.FORMAT, "version": schema.FORMAT_VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
-        await lines.write(HEADER, header)
+        await lines.write(schema.HEADER, header)
         export = _UserExport(lines, derived, progress)
         if isinstance(users, Sequence):
             for name in users:
@@ -78,7 +69,7 @@ async def write_export(
             async for name in users:
                 await export.write(database, name)
         counts = dict(lines.counts)
-        await lines.write(FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
+        await lines.write(schema.FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
         await lines.flush()
     return ExportReport(*(counts.get(kind, 0) for kind in KINDS))
 

@@ -4,9 +4,8 @@
     answer = client.messages.create(model=…, system=context.system, messages=context.messages, max_tokens=500)
     trip.add_many(Anthropic().read(answer.model_dump()))
 
-A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
-parts: the material of every format, and memory as text · then one module a format. Here are OpenAI's chat
-format, which is the default, plain text, and the formats by name. Pure.
+A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md. Here
+are OpenAI's chat format, which is the default, plain text, and the formats by name. Pure.
 """
 
 from __future__ import annotations
@@ -18,28 +17,16 @@ from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 from memstore.errors import InvalidInput
+from memstore.formats import parts
 from memstore.formats.anthropic import Anthropic as Anthropic
 from memstore.formats.ollama import Ollama as Ollama
 from memstore.formats.parts import (
-    INDENT,
-    ContentPart,
     CustomSection as CustomSection,
     Format as Format,
     PartKind as PartKind,
     PromptContent as PromptContent,
     PromptPart as PromptPart,
     RenderedPrompt as RenderedPrompt,
-    clean_name,
-    content_parts,
-    indent_further_lines,
-    memory_text,
-    name_speakers,
-    plain_text,
-    section_text,
-    speaker_label,
-    standing_facts_text,
-    summaries_text,
-    turn_parts,
 )
 from memstore.models import Hit, Json
 from memstore.strategies.base import Entry
@@ -47,7 +34,6 @@ from memstore.text import fence, format_day
 from memstore.tool_calls import arguments_text, name_of
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
-LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +44,7 @@ class OpenAI:
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""
-        return RenderedPrompt([as_openai(part) for part in name_speakers(content.parts, users=False)])
+        return RenderedPrompt([as_openai(part) for part in parts.name_speakers(content.parts, users=False)])
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it."""
@@ -67,19 +53,16 @@ class OpenAI:
 
 
 def as_openai(part: PromptPart) -> Json:
-    """Return a message as it was stored, changed where OpenAI refuses it.
-
-    A name has no blanks there, arguments are a text, and thoughts are left out.
-    """
+    """Return a message as it was stored, changed where OpenAI refuses it."""
     message = part.message
     changed: Json = {}
     if name := message.get("name"):
-        changed["name"] = _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME]
+        changed["name"] = _NOT_IN_NAMES.sub("_", name)[:64]
     if calls := message.get("tool_calls"):
         changed["tool_calls"] = [_call(call) for call in calls]
     if isinstance(message.get("content"), list):
-        parts = [_part(piece) for piece in content_parts(message["content"]) if piece.kind != "thought"]
-        changed["content"] = parts or (None if calls else "")
+        pieces = [_part(piece) for piece in parts.content_parts(message["content"]) if piece.kind != "thought"]
+        changed["content"] = pieces or (None if calls else "")
     return message | changed if changed else message
 
 
@@ -90,7 +73,7 @@ def _call(call: Json) -> Json:
     return call | {"type": "function", "function": function | {"arguments": arguments_text(call)}}
 
 
-def _part(piece: ContentPart) -> Json:
+def _part(piece: parts.ContentPart) -> Json:
     if piece.kind == "image" and piece.raw.get("type") == "image":
         url = f"data:{piece.media};base64,{piece.data}" if piece.data else piece.url
         return {"type": "image_url", "image_url": {"url": url}}
@@ -102,51 +85,43 @@ def _part(piece: ContentPart) -> Json:
     return piece.raw
 
 
-# A context as one text, for a prompt of one's own: each section under its heading, the system prompt first.
-
-
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """One text with sections under headings. Its tokens are the text's alone, without any chat around it."""
+    """One text with sections under headings, the system prompt first. Its tokens are the text's alone, of no chat."""
 
     name: ClassVar[str] = "text"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a text whose frame no message can imitate."""
+        question = _message_lines(PromptPart(PartKind.QUESTION, content.question)) if content.question else ()
         sections = [
-            *((section.name, section_text(section)) for section in content.static_sections),
-            ("What holds always", standing_facts_text(content.standing_facts)),
-            ("Earlier in this conversation", summaries_text(content.summaries)),
+            *((section.name, parts.section_text(section)) for section in content.static_sections),
+            ("What holds always", parts.standing_facts_text(content.standing_facts)),
+            ("Earlier in this conversation", parts.summaries_text(content.summaries)),
             ("The latest messages", _conversation_text(content.turns_before)),
-            *((section.name, section_text(section)) for section in content.custom_sections),
-            ("Remembered", memory_text(content.facts, content.hits)),
-            ("The next message", _question_text(content)),
+            *((section.name, parts.section_text(section)) for section in content.custom_sections),
+            ("Remembered", parts.memory_text(content.facts, content.hits)),
+            ("The next message", "\n".join(line.strip() for line in question)),
             ("What came after it", _conversation_text(content.turns_after)),
         ]
         system = [content.system] if content.system else []
         return RenderedPrompt(text="\n\n".join([*system, *(f"# {name}\n{text}" for name, text in sections if text)]))
 
 
-def _question_text(content: PromptContent) -> str:
-    if not content.question:
-        return ""
-    return "\n".join(line.strip() for line in _message_lines(PromptPart(PartKind.QUESTION, content.question)))
-
-
 def _conversation_text(turns: Sequence[Entry]) -> str:
     """Return turns as a text: a line for each day, each message behind its speaker; "" without any."""
     texts, (head, foot) = [], fence("conversation")
-    for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
+    for are_records, group in groupby(parts.turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
         if are_records:
-            texts += [str(part.message["content"]) for part in parts]
+            texts += [str(part.message["content"]) for part in group]
         else:
-            texts.append("\n".join([head, *_conversation_lines(parts), foot]))
+            texts.append("\n".join([head, *_conversation_lines(group), foot]))
     return "\n".join(texts)
 
 
-def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
+def _conversation_lines(messages: Iterable[PromptPart]) -> Iterator[str]:
     last_day, tool_names = None, dict[object, str]()
-    for part in parts:
+    for part in messages:
         today = format_day(part.stored.occurred_at) if part.stored else last_day
         if today != last_day:
             yield f"[{today}]"
@@ -156,22 +131,18 @@ def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
 
 
 def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[str]:
-    speaker = speaker_label(part.role, part.message.get("name") or tool_name)
-    text = plain_text(content_parts(part.message.get("content")))
+    speaker = parts.speaker_label(part.role, part.message.get("name") or tool_name)
+    text = parts.plain_text(parts.content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()
     if text.strip() or not calls:
-        yield f"{INDENT}{speaker}: {indent_further_lines(text)}"
+        yield f"{parts.INDENT}{speaker}: {parts.indent_further_lines(text)}"
     for call in calls:
-        yield f"{INDENT}{speaker} calls {clean_name(name_of(call))}: {indent_further_lines(arguments_text(call))}"
-
-
-# Formats by name.
+        arguments = parts.indent_further_lines(arguments_text(call))
+        yield f"{parts.INDENT}{speaker} calls {parts.clean_name(name_of(call))}: {arguments}"
 
 
 OPENAI = OpenAI()
 FORMATS: dict[str, Format] = {format.name: format for format in (OPENAI, Ollama(), Anthropic(), PlainText())}
-
-
 FormatName = Literal["openai", "anthropic", "ollama", "text"]
 
 
@@ -188,10 +159,10 @@ def get_format(format: str | Format) -> Format:
 
 def turn_messages(turns: Iterable[Entry]) -> list[Json]:
     """Return the messages of turns in OpenAI's format; adjacent blocks are one system message."""
-    return [as_openai(part) for part in name_speakers(turn_parts(turns), users=False)]
+    return [as_openai(part) for part in parts.name_speakers(parts.turn_parts(turns), users=False)]
 
 
 def memory_messages(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:
     """Return facts and hits as one system message; [] without any."""
-    text = memory_text(facts, hits)
+    text = parts.memory_text(facts, hits)
     return [{"role": "system", "content": text}] if text else []

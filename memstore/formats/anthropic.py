@@ -15,23 +15,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from memstore.formats.parts import (
-    ContentPart,
-    PartKind,
-    PromptContent,
-    PromptPart,
-    RenderedPrompt,
-    content_parts,
-    name_speakers,
-    plain_text,
-)
+from memstore.formats import parts
+from memstore.formats.parts import ContentPart, PartKind, PromptContent, PromptPart, RenderedPrompt
 from memstore.models import INSTRUCTION_ROLES, Json, Role
 from memstore.tool_calls import arguments_of, name_of, stored_call
 
 # A user has the first word, whatever the window begins with.
 OPENING = "[Here the conversation opens.]"
-# Blank texts are refused, and the question must be there.
-EMPTY_QUESTION_TEXT = "[An empty message.]"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.STANDING_FACTS, PartKind.SUMMARIES)
 
@@ -48,20 +38,23 @@ class Anthropic:
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a system prompt and messages."""
-        parts = list(name_speakers(content.parts, users=True))
-        above = sorted((part for part in parts if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
-        texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
+        above: list[PromptPart] = []
+        below: list[PromptPart] = []
+        for part in parts.name_speakers(content.parts, users=True):
+            is_above = part.kind in _ORDER and part.role in INSTRUCTION_ROLES
+            (above if is_above else below).append(part)
+        above.sort(key=lambda part: _ORDER.index(part.kind))
+        texts = [parts.plain_text(parts.content_parts(part.message.get("content"))) for part in above]
         system = "\n\n".join(text for text in texts if text.strip())
-        return RenderedPrompt(_alternate(part for part in parts if not _is_above(part)), system or None)
+        return RenderedPrompt(_alternate(below), system or None)
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it, each result apart."""
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else [dict(block) for block in content]
         results = [_stored_result(block) for block in blocks if block["type"] == "tool_result"]
-        calls = [
-            stored_call(block["id"], block["name"], block["input"]) for block in blocks if block["type"] == "tool_use"
-        ]
+        uses = [block for block in blocks if block["type"] == "tool_use"]
+        calls = [stored_call(use["id"], use["name"], use["input"]) for use in uses]
         rest = [block for block in blocks if block["type"] not in ("tool_use", "tool_result")]
         if not rest and not calls:
             return results
@@ -69,15 +62,11 @@ class Anthropic:
         return [*results, stored | ({"tool_calls": calls} if calls else {})]
 
 
-def _is_above(part: PromptPart) -> bool:
-    return part.kind in _ORDER and part.role in INSTRUCTION_ROLES
-
-
-def _alternate(parts: Iterable[PromptPart]) -> list[Json]:
+def _alternate(below: Iterable[PromptPart]) -> list[Json]:
     """Return messages of users and of the assistant in turns, the user first; neighbours of one role are merged."""
     messages: list[Json] = []
     ids = _CallIds()
-    for part in parts:
+    for part in below:
         blocks = _blocks(part, ids)
         if not blocks:
             continue
@@ -114,19 +103,17 @@ class _CallIds:
 
 def _blocks(part: PromptPart, ids: _CallIds) -> list[Json]:
     message = part.message
-    blocks = [block for piece in content_parts(message.get("content")) if (block := _block(piece, part.role))]
+    blocks = [block for piece in parts.content_parts(message.get("content")) if (block := _block(piece, part.role))]
     if part.role == Role.TOOL:
         result = {"type": "tool_result", "tool_use_id": ids.of_result(message.get("tool_call_id"))}
         return [result | ({"content": blocks} if blocks else {})]
     if part.kind is PartKind.QUESTION and not blocks:
-        return [_text(EMPTY_QUESTION_TEXT)]
-    calls = message.get("tool_calls") or ()
-    return [*blocks, *(_use(call, ids) for call in calls)]
-
-
-def _use(call: Json, ids: _CallIds) -> Json:
-    id = ids.of_call(call.get("id"))
-    return {"type": "tool_use", "id": id, "name": name_of(call), "input": arguments_of(call)}
+        # Blank texts are refused, and the question must be there.
+        return [_text("[An empty message.]")]
+    for call in message.get("tool_calls") or ():
+        id = ids.of_call(call.get("id"))
+        blocks.append({"type": "tool_use", "id": id, "name": name_of(call), "input": arguments_of(call)})
+    return blocks
 
 
 def _block(piece: ContentPart, role: str) -> Json | None:

@@ -11,16 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
 
-from memstore.formats.parts import (
-    PartKind,
-    PromptContent,
-    PromptPart,
-    RenderedPrompt,
-    content_parts,
-    map_texts,
-    name_speakers,
-    plain_text,
-)
+from memstore.formats import parts
+from memstore.formats.parts import PartKind, PromptContent, PromptPart, RenderedPrompt
 from memstore.models import Json, Role
 from memstore.text import escape_control_tokens
 from memstore.tool_calls import arguments_of, name_of, stored_call
@@ -37,13 +29,12 @@ class Ollama:
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""
-        return RenderedPrompt(list(_name_results(map(_escape, name_speakers(content.parts, users=True)))))
+        return RenderedPrompt(list(_name_results(map(_escape, parts.name_speakers(content.parts, users=True)))))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a model's answer as `add_many` takes it: its text and its calls."""
-        calls = [
-            stored_call(call.get("id"), name_of(call), arguments_of(call)) for call in message.get("tool_calls") or ()
-        ]
+        called = message.get("tool_calls") or ()
+        calls = [stored_call(call.get("id"), name_of(call), arguments_of(call)) for call in called]
         return [{"role": message["role"], "content": message.get("content") or "", "tool_calls": calls or None}]
 
 
@@ -52,7 +43,7 @@ def _escape(part: PromptPart) -> Json:
 
     The system prompt is the application's, and may have them.
     """
-    return part.message if part.kind is PartKind.SYSTEM else map_texts(part.message, escape_control_tokens)
+    return part.message if part.kind is PartKind.SYSTEM else parts.map_texts(part.message, escape_control_tokens)
 
 
 def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
@@ -72,11 +63,11 @@ def _name_results(messages: Iterable[Json]) -> Iterator[Json]:
 
 
 def _message(message: Json) -> Json:
-    parts = content_parts(message.get("content"))
-    images = [piece.data for piece in parts if piece.kind == "image" and piece.data]
-    thoughts = "\n".join(piece.text for piece in parts if piece.kind == "thought" and piece.text)
+    pieces = parts.content_parts(message.get("content"))
+    images = [piece.data for piece in pieces if piece.kind == "image" and piece.data]
+    thoughts = "\n".join(piece.text for piece in pieces if piece.kind == "thought" and piece.text)
     role = Role.SYSTEM if message["role"] == Role.DEVELOPER else message["role"]
-    text = plain_text(piece for piece in parts if not (piece.kind == "image" and piece.data))
+    text = parts.plain_text(piece for piece in pieces if not (piece.kind == "image" and piece.data))
     more = {
         "thinking": thoughts,
         "images": images,

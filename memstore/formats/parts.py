@@ -20,18 +20,12 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, Protocol
 
+from memstore.language import LETTERS
 from memstore.models import Hit, Json, Message, Role, Summary, Tier, in_order_of_time
 from memstore.strategies.base import Block, Entry
 from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day, remove_controls
 
-# What a message contains
-
-
 _DATA = re.compile(r"data:([\w.+/-]+)(?:;[^,;]*)*;base64,(.*)", re.DOTALL)
-_TEXTS = (*TEXT_PARTS, "refusal")
-_FILES = ("file", "input_file", "document")
-_IMAGES = ("image_url", "input_image", "image")
-_THOUGHTS = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +59,17 @@ def content_parts(content: object) -> list[ContentPart]:
 
 def _content_part(part: Json) -> ContentPart:
     kind = part.get("type")
-    if kind in _TEXTS:
+    if kind in (*TEXT_PARTS, "refusal"):
         return ContentPart("text", part, str(part.get("text") or part.get("refusal") or ""))
-    if kind in _THOUGHTS:
+    if kind in ("thinking", "redacted_thinking"):
         return ContentPart("thought", part, str(part.get("thinking") or ""))
-    if kind in _IMAGES:
+    if kind in ("image_url", "input_image", "image"):
         image = part.get("image_url")
         url = image.get("url") if isinstance(image, dict) else image
         return ContentPart("image", part, **_media(part.get("source"), url))
-    if kind in _FILES:
-        file = part.get("file") if isinstance(part.get("file"), dict) else part
-        assert isinstance(file, dict)
+    if kind in ("file", "input_file", "document"):
+        inner = part.get("file")
+        file = inner if isinstance(inner, dict) else part
         name = str(file.get("filename") or file.get("title") or "")
         return ContentPart("file", part, name, **_media(part.get("source"), file.get("file_data")))
     return ContentPart("other", part)
@@ -101,13 +95,10 @@ def plain_text(parts: Iterable[ContentPart]) -> str:
 def _prepend(content: Any, prefix: str) -> Any:
     if isinstance(content, list):
         first = content[0] if content else None
-        if isinstance(first, dict) and first.get("type") in _TEXTS[:2] and isinstance(first.get("text"), str):
+        if isinstance(first, dict) and first.get("type") in TEXT_PARTS[:2] and isinstance(first.get("text"), str):
             return [first | {"text": prefix + first["text"]}, *content[1:]]
         return [{"type": "text", "text": prefix.rstrip()}, *content]
     return prefix + (content or "")
-
-
-# What a context contains
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +139,7 @@ class PromptPart:
 
 @dataclass(frozen=True)
 class PromptContent:
-    """What was selected for a context, in the order of selection; `parts` has it in the order of the context.
-
-    Static sections and standing facts are at the start of every context of a conversation, custom sections just before
-    the question.
-    """
+    """What was selected for a context, in the order of selection; `parts` has it in the order of the context."""
 
     system: str | None = None
     summaries: Sequence[Summary] = ()
@@ -205,29 +192,21 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
             parts += _system_parts(PartKind.RECORD, _fence("record", [indent(block.text) for block in blocks]))
             continue
         for entry in group:
-            chats = _with_tool_call_ids(entry.messages)
-            parts += [
-                PromptPart(PartKind.MESSAGE, map_texts(chat, remove_controls), message)
-                for chat, message in zip(chats, entry.messages, strict=True)
-            ]
+            for chat, message in zip(_with_tool_call_ids(entry.messages), entry.messages, strict=True):
+                parts.append(PromptPart(PartKind.MESSAGE, map_texts(chat, remove_controls), message))
     return parts
 
 
 def map_texts(message: Json, change: Callable[[str], str]) -> Json:
-    """Return a message with its texts, and its name, changed; a message of which nothing changes as it is.
-
-    A name of which nothing stays is left out.
-    """
+    """Return a message with its texts and name changed, or as it is; a name of which nothing stays is left out."""
     content, changed = message.get("content"), dict[str, Any]()
     if isinstance(content, str):
         changed["content"] = change(content)
     elif isinstance(content, list):
-        changed["content"] = [
-            piece | {"text": change(piece["text"])}
-            if isinstance(piece, dict) and isinstance(piece.get("text"), str)
-            else piece
-            for piece in content
-        ]
+        changed["content"] = list(content)
+        for place, piece in enumerate(content):
+            if isinstance(piece, dict) and isinstance(piece.get("text"), str):
+                changed["content"][place] = piece | {"text": change(piece["text"])}
     if message.get("name"):
         changed["name"] = change(message["name"])
     if all(message[key] == value for key, value in changed.items()):
@@ -287,9 +266,6 @@ def name_speakers(parts: Iterable[PromptPart], *, users: bool) -> Iterator[Promp
         yield part
 
 
-# What a format makes of it
-
-
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
     """A finished context: chat messages, with the system prompt apart where the format has it so, or one text."""
@@ -324,24 +300,22 @@ class Format(Protocol):
 # indented, or behind a dash or a speaker, so that nothing in it can pass for a fence, a heading, a day or another
 # speaker. A name cannot pass for a role, nor for more than a name.
 
-
 FACTS_HEAD = "Facts (where two disagree, the later one holds):"
 HITS_HEAD = "Said before:"
 # One blank is part of the token of the name behind it; a second one would be a token more on each line.
 INDENT = " "
 
 _ROLES = frozenset({*map(str, Role), "human", "summary", "record", "function"})
-_COLONS = re.compile("[:\u02d0\u2236\ua789\ufe13\ufe55\uff1a]")
-_INVISIBLE = frozenset({"Cc", "Cs", "Co", "Cn"})
-_WORDS = re.compile(r"[^\W\d_]+")
-_QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
+_COLONS = dict.fromkeys(map(ord, ":\u02d0\u2236\ua789\ufe13\ufe55\uff1a"), " ")
+_QUOTES = dict.fromkeys(map(ord, '"\u201c\u201d\u201e\u201f\u00ab\u00bb\uff02'), "'")
 
 
 def clean_name(name: object) -> str:
     """Return a name on one line, without colons or invisible characters; it may become empty."""
     kinds = [(char, unicodedata.category(char)) for char in remove_controls(str(name))]
-    seen = "".join(" " if char.isspace() or kind in _INVISIBLE else char for char, kind in kinds if kind != "Cf")
-    return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
+    invisible = ("Cc", "Cs", "Co", "Cn")
+    seen = "".join(" " if char.isspace() or kind in invisible else char for char, kind in kinds if kind != "Cf")
+    return escape_control_tokens(" ".join(seen.translate(_COLONS).split()))
 
 
 def speaker_label(role: str, name: object = None) -> str:
@@ -352,9 +326,10 @@ def speaker_label(role: str, name: object = None) -> str:
     cleaned = clean_name(name or "")
     if not cleaned:
         return str(role)
-    words = _WORDS.findall(unicodedata.normalize("NFKC", cleaned).casefold())
-    if {*words[:1]} & _ROLES or "calls" in words or _QUOTES.search(cleaned):
-        return f'{role} "{_QUOTES.sub(chr(39), cleaned)}"'
+    words = LETTERS.findall(unicodedata.normalize("NFKC", cleaned).casefold())
+    quotable = cleaned.translate(_QUOTES)
+    if {*words[:1]} & _ROLES or "calls" in words or quotable != cleaned:
+        return f'{role} "{quotable}"'
     return cleaned if role == Role.USER else f"{role} {cleaned}"
 
 
@@ -382,8 +357,15 @@ def section_lines(text: str) -> str:
 
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
-    facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
-    return _fence("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
+    lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
+    lines += [HITS_HEAD] if hits else []
+    last_day = None
+    for hit in in_order_of_time(hits):
+        if (today := format_day(hit.occurred_at)) != last_day:
+            lines.append(f"[{today}]")
+            last_day = today
+        lines.append(hit_line(hit))
+    return _fence("memory", lines)
 
 
 def _fence(name: str, lines: Sequence[str]) -> str:
@@ -415,17 +397,6 @@ def hit_line(hit: Hit) -> str:
 
 def _later(hit: Hit) -> str:
     return f" (later: {indent_further_lines(hit.later)})" if hit.later else ""
-
-
-def _hit_lines(hits: Iterable[Hit]) -> list[str]:
-    lines: list[str] = []
-    last_day = None
-    for hit in in_order_of_time(hits):
-        if (today := format_day(hit.occurred_at)) != last_day:
-            lines.append(f"[{today}]")
-            last_day = today
-        lines.append(hit_line(hit))
-    return lines
 
 
 def _speaker(hit: Hit) -> str:

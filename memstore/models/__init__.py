@@ -11,8 +11,6 @@ from memstore.models.contexts import (
     Compression as Compression,
     Context as Context,
     Decision as Decision,
-    MissingItem as MissingItem,
-    MissingReason as MissingReason,
     Profile as Profile,
     ProfileLine as ProfileLine,
     Reason as Reason,
@@ -44,8 +42,6 @@ from memstore.models.facts import (
     FactType as FactType,
     Importance as Importance,
     KnownFact as KnownFact,
-    RememberedFact as RememberedFact,
-    SaidFact as SaidFact,
     kind_of as kind_of,
     latest_first as latest_first,
 )

@@ -76,9 +76,8 @@ class Decision:
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
-    of a profile's facts; `start` and `length` which characters of it are shown; `said_at` when a fact was said,
-    `valid_to` when it ends. A `standing` item is included whatever is asked. `preview` is how its text begins: for
-    people, and never stored.
+    of a profile's facts; `start` the character from which on it is shown. A `standing` item is included whatever is
+    asked. `preview` is how its text begins, for people: stored only where the text is a strategy's or your own.
     """
 
     section: str
@@ -92,9 +91,6 @@ class Decision:
     seqs: tuple[int, int] | None = None
     others: tuple[UUID, ...] = ()
     start: int = 0
-    length: int | None = None
-    said_at: datetime | None = None
-    valid_to: datetime | None = None
     standing: bool = False
     preview: str = field(default="", compare=False)
 
@@ -130,10 +126,8 @@ class Receipt:
     others that were left out, by reason. `static_tokens` are the tokens from the start that do not depend on the
     question. `compressed` is what each strategy did, in order.
 
-    `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
-    of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote, by its
-    messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
+    `question` is how the question begins, `content_hash` the SHA-256 of the canonical JSON of what was sent; `replay`
+    has both whole. `arguments` and `models` are what the context was made with.
     """
 
     budget: int
@@ -147,12 +141,10 @@ class Receipt:
     static_tokens: int = 0
     count: str = "exact"
     unlisted: Mapping[str, int] = field(default_factory=dict)
+    question: str = ""
     content_hash: str = ""
-    renderer: str = ""
-    asked: tuple[int, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     id: UUID | None = None
     conversation_id: UUID | None = None
@@ -328,36 +320,12 @@ class Context:
         return self.receipt.explain()
 
 
-class MissingReason(StrEnum):
-    """Why a context cannot be made again to the byte."""
-
-    ERASED = "erased"
-    GONE = "erased, or made anew by another derivation"
-    TEXTS = "the texts of the receipt are gone"
-    RENDERER = "rendered by another version, or in a format that is not known here"
-
-
-@dataclass(frozen=True, slots=True)
-class MissingItem:
-    """An item of a receipt that a replay could not find, and why."""
-
-    section: str
-    kind: str
-    id: UUID | None
-    why: MissingReason
-
-
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A context made again from its receipt. `exact` says that its bytes are those that were sent, by their hash.
-
-    Otherwise `missing` says what could not be found, and the messages are made of what is left.
-    """
+    """What was sent with a context, to the byte, and its receipt."""
 
     receipt: Receipt
     messages: list[Json]
-    missing: tuple[MissingItem, ...] = ()
-    exact: bool = False
     system: str | None = None
     text: str | None = None
 
@@ -365,7 +333,7 @@ class Replay:
         """Return the replay as JSON."""
         receipt = None if self.receipt.id is None else str(self.receipt.id)
         body = as_json(self, exclude={"receipt"})
-        return {"receipt": receipt, "exact": self.exact, "missing": [], "messages": self.messages} | body
+        return {"receipt": receipt, "messages": self.messages} | body
 
 
 def as_json(value: Any, **options: Any) -> Json:

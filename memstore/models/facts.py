@@ -167,15 +167,6 @@ class FactChange:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidFact:
-    """A fact that a message says, and whether it holds."""
-
-    message_id: UUID
-    fact_id: UUID
-    holds: bool
-
-
-@dataclass(frozen=True, slots=True)
 class FactStep:
     """A fact, the one that took its place, and when it was first said, or else taken back."""
 
@@ -191,29 +182,21 @@ class FactStep:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A stored fact that a new one is compared with.
+    """A stored fact that a new one is compared with, or that a chat model is shown.
 
     `last_said` is when somebody last said it, `by_hand` the last thing that a person did to it and `by_hand_at` when,
     `cosine` how near it is; `same_words` that a person took it back, or edited it, and it came from the characters of
-    the new one.
+    the new one. Of one that a model is shown there are instead the `speaker`, a user who said it last, and its vector.
     """
 
     fact: FactColumns
     last_said: datetime
-    by_hand: str | None
-    by_hand_at: datetime | None
-    cosine: float | None
-    same_words: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RememberedFact:
-    """An active fact as a chat model is shown it: when and by which user it was said last, and its vector."""
-
-    fact: FactColumns
-    last_said: datetime
-    speaker: str | None
-    vector: Any
+    by_hand: str | None = None
+    by_hand_at: datetime | None = None
+    cosine: float | None = None
+    same_words: bool = False
+    speaker: str | None = None
+    vector: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ from sqlmodel import Field, SQLModel
 
 Json = dict[str, Any]
 Time = DateTime(timezone=True)
+# A longer silence ends a session.
+SESSION_GAP = timedelta(hours=4)
 
 
 class Role(StrEnum):

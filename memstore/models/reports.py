@@ -184,8 +184,7 @@ class BackfillStatus:
 class DeriverPlan:
     """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    They are the averages of the model's calls so far; `assumed` before the first one. So are the `seconds` that its
-    calls take one after the other, None before. `cost` is money, where the settings have a price.
+    The tokens follow from the averages of the model's calls so far; before the first one they are assumed.
     """
 
     conversations: int
@@ -194,32 +193,18 @@ class DeriverPlan:
     calls: int
     prompt_tokens: int
     answer_tokens: int
-    assumed: bool = False
-    seconds: float | None = None
-    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill costs, by deriver.
-
-    `seconds` follows from this store's earlier backfills, and from calls of the same models where those take longer;
-    None without any.
-    """
+    """What is pending, and the tokens that it will take, by deriver."""
 
     derivers: dict[str, DeriverPlan]
-    seconds: float | None = None
 
     @property
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
-
-    @property
-    def cost(self) -> float | None:
-        """The money that the calls cost, of those derivers that have a price in the settings; None where none has."""
-        costs = [plan.cost for plan in self.derivers.values() if plan.cost is not None]
-        return sum(costs) if costs else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,8 @@
 Here are their Protocols, which a provider of your own follows, and the registry of those that are installed. A provider
 is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders`,
 `memstore.rerankers` or `memstore.chat_models`: a function that takes the model's name, and the settings where it needs
-them, and returns the provider. The built-in ones are entry points too. A function of a module that no package brings is
-named "module:function", or "module:function:model".
-
-The other modules are the built-in providers, one a library or service, and what they share: `services` and
-`connections` (a server is asked, and asked again), `tiktoken` (messages as the texts that are counted), `batching`.
+them, and returns the provider. A function of a module that no package brings is named "module:function", or
+"module:function:model".
 """
 
 from __future__ import annotations

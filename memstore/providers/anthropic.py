@@ -1,8 +1,8 @@
 """Counts of Claude's tokens, which Anthropic's count endpoint alone can tell, by the `anthropic` client.
 
-A context is chosen by estimates made here, for a thousand items in no request; the finished messages are counted by the
-endpoint, which decides the budget. Each finished chat is asked about once. Of the environment, `ANTHROPIC_API_KEY` is
-read for Anthropic's own URL alone. No redirect is followed, and no key stands in an error.
+A context is chosen by estimates made here; its finished messages are counted by the endpoint, once, which decides the
+budget. Of the environment, `ANTHROPIC_API_KEY` is read for Anthropic's own URL alone. No redirect is followed, and no
+key stands in an error.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from weakref import finalize
 
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers import Count
-from memstore.providers.connections import Retries, TransientError, hide_key, is_local, refusal
+from memstore.providers import Count, connections
+from memstore.providers.connections import TransientError, hide_key
 from memstore.providers.tiktoken import CountCache, EstimatedCounter, as_json
 from memstore.settings import ANTHROPIC, Settings
 from memstore.text import TEXT_PARTS, replace_surrogates
@@ -30,10 +30,6 @@ with require_extra("anthropic", "anthropic"):
 Json = dict[str, Any]
 
 COUNT_TIMEOUT_SECONDS = 30.0
-CONNECT_SECONDS = 5.0
-# Of o200k_base, to choose by: near the truth for prose and code, so that a context is done after a few requests. What
-# it is wrong by, the counts of the finished messages mend.
-ESTIMATE_FACTOR = 1.5
 # A user has the first word.
 OPENING = "[Here the conversation opens.]"
 _OPENAI_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}
@@ -66,7 +62,8 @@ class AnthropicCounter:
         self.name = f"anthropic:{model}"
         self._model, self._url, self._key = model, url, key
         self._service = f"The count endpoint of {url}"
-        self._near = EstimatedCounter(ESTIMATE_FACTOR)
+        # To choose by: near the truth for prose and code, so that a context is done after a few requests.
+        self._near = EstimatedCounter(1.5)
         self._cache = CountCache(self._ask)
 
     def __repr__(self) -> str:
@@ -91,20 +88,25 @@ class AnthropicCounter:
         return Count(self._cache(replace_surrogates(as_json(request))), "server" if is_own else "estimated")
 
     def _ask(self, request: str) -> int:
-        retries = Retries(self._service, COUNT_TIMEOUT_SECONDS)
+        retries = connections.Retries(self._service, COUNT_TIMEOUT_SECONDS)
         try:
             return retries.run_in_time(lambda seconds: self._request(json.loads(request), seconds))
         except ModelUnavailable as error:
             raise ModelUnavailable(f'{error} Without it, the counter "estimated" has a safe number.') from error
 
     def _request(self, body: Json, seconds: float) -> int:
-        timeout = anthropic.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+        timeout = anthropic.Timeout(seconds, connect=min(connections.CONNECT_SECONDS, seconds))
         try:
             counted: object = self._client.messages.count_tokens(model=self._model, timeout=timeout, **body)
         except anthropic.APITimeoutError as error:
             raise TimeoutError from error
         except anthropic.APIStatusError as error:
-            raise self._refusal(error) from None
+            code, why = error.status_code, hide_key(str(error.message), self._key)
+            retry_after = error.response.headers.get("retry-after")
+            refused = connections.refusal(self._service, self._model, code, why, retry_after)
+            if code < 400 or isinstance(refused, ModelUnavailable | TransientError):
+                raise refused from None
+            raise InvalidInput(f"{self._service} does not take these messages ({code}): {why[:300]}") from None
         except anthropic.APIConnectionError as error:
             raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
         except (anthropic.AnthropicError, ValueError) as error:
@@ -114,24 +116,16 @@ class AnthropicCounter:
             raise TransientError("its answer has no count")
         return tokens
 
-    def _refusal(self, error: anthropic.APIStatusError) -> Exception:
-        code, why = error.status_code, hide_key(str(error.message), self._key)
-        refused = refusal(self._service, self._model, code, why, error.response.headers.get("retry-after"))
-        if code < 400 or isinstance(refused, ModelUnavailable | TransientError):
-            return refused
-        return InvalidInput(f"{self._service} does not take these messages ({code}): {why[:300]}")
-
     @cached_property
     def _client(self) -> anthropic.Anthropic:
         # What the library takes from its own environment would go to any server.
         lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
         unsent: dict[str, Any] = {line.split(":")[0].strip(): anthropic.Omit() for line in lines if line}
+        is_local = connections.is_local(self._url)
+        http_client = anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_local)
+        key = self._key or "none"
         client = anthropic.Anthropic(
-            api_key=self._key or "none",
-            base_url=self._url,
-            max_retries=0,
-            default_headers=unsent,
-            http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_local(self._url)),
+            api_key=key, base_url=self._url, max_retries=0, default_headers=unsent, http_client=http_client
         )
         finalize(self, client.close).atexit = False
         return client
@@ -179,12 +173,12 @@ def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[st
 
 def _block(part: object) -> Json | None:
     """Return a part as a block of Anthropic's; None for a blank text, which is refused."""
-    if isinstance(part, Mapping) and part.get("type") not in (*TEXT_PARTS, *_OPENAI_PARTS):
+    if isinstance(part, Mapping) and part.get("type") in TEXT_PARTS:
+        part = str(part.get("text") or "")
+    elif isinstance(part, Mapping) and part.get("type") not in _OPENAI_PARTS:
         return dict(part)
-    is_text = isinstance(part, Mapping) and part.get("type") in TEXT_PARTS
-    text = str(part.get("text") or "") if is_text and isinstance(part, Mapping) else part
-    written = text if isinstance(text, str) else as_json(text)
-    return {"type": "text", "text": written} if written.strip() else None
+    text = part if isinstance(part, str) else as_json(part)
+    return {"type": "text", "text": text} if text.strip() else None
 
 
 def _definition(tool: Mapping[str, Any]) -> Json:

@@ -39,10 +39,7 @@ class BatchWorkers:
         self._pools: dict[int, ThreadPoolExecutor] = {}
 
     def run(self, work: Callable[[B], R], batches: Sequence[B]) -> list[R]:
-        """Return `work(batch)` for each batch, in order.
-
-        Raises the first error; batches that have not begun are cancelled.
-        """
+        """Return `work(batch)` for each batch, in order; raise the first error, and cancel what has not begun."""
         process = os.getpid()
         pool = self._pools.get(process) or self._pools.setdefault(process, ThreadPoolExecutor(self._threads))
         results: list[R] = []

@@ -1,7 +1,4 @@
-"""Requests to a server: asked again for what may pass, limited in time; and embedders.
-
-A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is here.
-"""
+"""Requests to a server, asked again for what may pass and limited in time; and embedders on `EmbeddingEndpoint`s."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import count
 from math import ceil
 from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -29,7 +25,9 @@ R = TypeVar("R")
 
 MAX_TRIES = 4
 PAUSE_SECONDS = 0.5
-MAX_BATCH_TEXTS = 32
+# An answer may take minutes, an open door does not.
+CONNECT_SECONDS = 5.0
+MAX_BATCH_TEXTS, MAX_TEXT_TOKENS = 32, 8191
 
 
 class TransientError(Exception):
@@ -55,18 +53,19 @@ class Retries:
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
         end = time.monotonic() + self.seconds
-        for attempt in count(1):
+        tries = 0
+        while True:
             try:
                 return call(max(0.001, end - time.monotonic()))
             except TransientError as failure:
-                self.pause(attempt, failure, end)
-        raise AssertionError("count() has no end")
+                wait = PAUSE_SECONDS * 2**tries * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
+                tries += 1
+                if tries == MAX_TRIES or time.monotonic() + wait >= end:
+                    raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
+            time.sleep(wait)
 
     def run_in_time(self, call: Callable[[float], R]) -> R:
-        """Do as `run`, and wait no longer than the seconds, whatever the call does.
-
-        A server's library limits the silence between two bytes, not the whole: its thread is not waited for.
-        """
+        """Do as `run`, and wait for no call's thread: a server's library limits the silence between two bytes alone."""
         return self.run(lambda seconds: self.in_time(seconds, lambda: with_timeout(seconds, lambda: call(seconds))))
 
     def in_time(self, seconds: float, call: Callable[[], R]) -> R:
@@ -75,13 +74,6 @@ class Retries:
             return call()
         except TimeoutError as error:
             raise ModelUnavailable(f"{self.service} did not answer within {seconds:.0f} s.{self.advice}") from error
-
-    def pause(self, attempt: int, failure: TransientError, end: float) -> None:
-        """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
-        wait = PAUSE_SECONDS * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
-        if attempt == MAX_TRIES or time.monotonic() + wait >= end:
-            raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
-        time.sleep(wait)
 
 
 # How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
@@ -105,7 +97,7 @@ def refusal(
     if code in (401, 403):
         return ModelUnavailable(f"{service} refuses the key ({code}): {why[:300]}")
     if code in (400, 413, 422, 500) and _TOO_LONG.search(why):
-        return _too_long(model, why)
+        return reported(model, why)
     if code in (408, 409, 425, 429) or code >= 500:
         wait = None
         with suppress(ValueError):
@@ -116,11 +108,9 @@ def refusal(
 
 def reported(model: str, why: str) -> PromptTooLong | TransientError:
     """Return the error that an answer reports: proxies send those with a status of 200."""
-    return _too_long(model, why) if _TOO_LONG.search(why) else TransientError(why[:300])
-
-
-def _too_long(model: str, why: str) -> PromptTooLong:
-    return PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
+    if _TOO_LONG.search(why):
+        return PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
+    return TransientError(why[:300])
 
 
 def hide_key(text: str, key: str | None) -> str:
@@ -152,7 +142,7 @@ class ServedEmbedder:
     """
 
     def __init__(self, endpoint: EmbeddingEndpoint, settings: Settings) -> None:
-        self.max_tokens = settings.embedding_max_tokens
+        self.max_tokens = MAX_TEXT_TOKENS
         self._endpoint = endpoint
         self._settings = settings
         self._dimensions: int | None = None
@@ -191,7 +181,8 @@ class ServedEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         # An empty input is refused by most servers, and one beyond the window by some.
-        sent = [_head(replace_surrogates(text).replace("\0", " "), 3 * self.max_tokens) or " " for text in texts]
+        written = [replace_surrogates(text).replace("\0", " ").encode()[: 3 * self.max_tokens] for text in texts]
+        sent = [text.decode("utf-8", "ignore") or " " for text in written]
         service = self._endpoint.service
         retries = Retries(service, self._settings.embedding_timeout_seconds)
         answered = retries.run_in_time(lambda seconds: self._endpoint.embed(sent, seconds))
@@ -207,7 +198,3 @@ class ServedEmbedder:
                 f"{service} gives vectors of {vectors.shape[1]} dimensions now, {self._dimensions} before."
             )
         return vectors / lengths
-
-
-def _head(text: str, size: int) -> str:
-    return text if len(text) <= size // 4 else text.encode()[:size].decode("utf-8", "ignore")

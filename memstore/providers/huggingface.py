@@ -1,9 +1,7 @@
 """Counts of any open model, offline, by the two files that come with its weights: its tokenizer and its chat template.
 
-The prompt is rendered and tokenized as transformers and vLLM do: by Jinja's immutable sandbox, with blocks trimmed,
-`break` and `continue`, `tojson` without escapes of HTML, `raise_exception`, and `strftime_now` with a date that does
-not change. That makes the count exact for a server that uses the same two files; Ollama has templates of its own, and a
-counter of its own (`ollama_counter`).
+The prompt is rendered and tokenized as transformers and vLLM do, which makes the count exact for a server that uses the
+same two files; Ollama has templates of its own, and a counter of its own (`ollama_counter`).
 """
 
 from __future__ import annotations
@@ -23,16 +21,14 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
+from memstore import tool_calls
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import Count
-from memstore.providers.tiktoken import CountCache, as_json, only_text, part_text, texts
+from memstore.providers import Count, tiktoken
+from memstore.providers.tiktoken import CountCache
 from memstore.text import replace_surrogates
-from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
+from memstore.tool_calls import name_of, raw_arguments
 
 TOKENIZER, CONFIG_FILE, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-# The default of Llama 3's templates where they are given no date.
-TEMPLATE_DATE = datetime(2024, 7, 26)
-_FIRST = '"prepend_scheme":"first"'
 
 
 def load(model: str) -> TokenizerCounter:
@@ -54,9 +50,15 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        config = _config(folder / CONFIG_FILE)
+        config_file = folder / CONFIG_FILE
+        try:
+            config: dict[str, Any] = json.loads(_read(config_file)) if config_file.is_file() else {}
+        except ValueError as error:
+            raise ProviderError(f"{config_file} is no JSON: {error}") from error
         templates = _templates(config, folder)
-        variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
+        tokens = {key: value for key, value in config.items() if key.endswith("_token")}
+        written = {key: token.get("content") if isinstance(token, dict) else token for key, token in tokens.items()}
+        variables = {key: text for key, text in written.items() if text and isinstance(text, str)}
         source = _read(file)
         digest = sha256("\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode())
         self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{digest.hexdigest()[:12]}"
@@ -85,7 +87,7 @@ class TokenizerCounter:
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the tokens of the rendered prompt: "exact" if it `is_certain` and there is only text."""
         prompt, is_certain = self.render(messages, tools)
-        is_exact = is_certain and only_text(messages)
+        is_exact = is_certain and tiktoken.only_text(messages)
         return Count(self._vocabulary.count_prompt(prompt), "exact" if is_exact else "estimated")
 
     def render(
@@ -130,7 +132,7 @@ class Vocabulary:
     def count_message(self, message: Mapping[str, Any], overhead: int) -> int:
         """Return what a message is expected to add: its values without the role, and what is around them."""
         values = {key: value for key, value in message.items() if key != "role"}
-        return overhead + sum(map(self.count_text, texts(values)))
+        return overhead + sum(map(self.count_text, tiktoken.texts(values)))
 
     def message_overhead(self, count_messages: Callable[[list[Mapping[str, Any]]], int]) -> int:
         """Return the tokens that a template puts around a short message; `count_messages` counts finished chats."""
@@ -146,11 +148,10 @@ def _separators(tokenizer: Tokenizer) -> re.Pattern[str] | None:
     is not so: where such a token takes blanks with it, or where the first piece of a text is not treated as the others.
     """
     source = tokenizer.to_str()
-    added = [token for token in json.loads(source).get("added_tokens") or [] if not token["normalized"]]
-    added = [token for token in added if token["content"]]
-    if not added or any(token["lstrip"] or token["rstrip"] or token["single_word"] for token in added):
-        return None
-    if _FIRST in source:
+    added_tokens = json.loads(source).get("added_tokens") or []
+    added = [token for token in added_tokens if token["content"] and not token["normalized"]]
+    take_blanks = any(token["lstrip"] or token["rstrip"] or token["single_word"] for token in added)
+    if not added or take_blanks or '"prepend_scheme":"first"' in source:
         return None
     longest_first = sorted((token["content"] for token in added), key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
@@ -158,14 +159,6 @@ def _separators(tokenizer: Tokenizer) -> re.Pattern[str] | None:
 
 def _length(tokenizer: Tokenizer, text: str) -> int:
     return len(tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
-
-
-def _config(file: Path) -> dict[str, Any]:
-    try:
-        config: dict[str, Any] = json.loads(_read(file)) if file.is_file() else {}
-    except ValueError as error:
-        raise ProviderError(f"{file} is no JSON: {error}") from error
-    return config
 
 
 def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
@@ -185,11 +178,6 @@ def _read(file: Path) -> str:
         raise ProviderError(f"{file} cannot be read: {error}") from error
 
 
-def _token(value: object) -> str | None:
-    text = value.get("content") if isinstance(value, Mapping) else value
-    return text if isinstance(text, str) else None
-
-
 class _MessagesRefused(Exception):
     """Raised for messages that a template does not take."""
 
@@ -202,8 +190,12 @@ class ChatTemplate:
 
     def __init__(self, source: str, variables: Mapping[str, str]) -> None:
         self._variables = dict(variables)
+        extensions = [loopcontrols, _Generation]
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=extensions)
+        environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
+        environment.globals["raise_exception"] = _raise_exception
         try:
-            self._template = _environment().from_string(source)
+            self._template = environment.from_string(source)
         except (TemplateError, SyntaxError, RecursionError) as error:
             raise ProviderError(f"The chat template is no Jinja template that can be read: {error}") from error
 
@@ -234,7 +226,8 @@ class ChatTemplate:
 
         def strftime_now(layout: str) -> str:
             layouts.append(layout)
-            return TEMPLATE_DATE.strftime(layout)
+            # The default of Llama 3's templates where they are given no date.
+            return datetime(2024, 7, 26).strftime(layout)
 
         chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
         try:
@@ -249,7 +242,9 @@ def as_template(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message as templates take it: text for content, objects for the arguments of tool calls."""
     template = {key: value for key, value in message.items() if value is not None}
     content = template.get("content", "")
-    template["content"] = "\n".join(map(part_text, content)) if isinstance(content, list | tuple) else content
+    if isinstance(content, list | tuple):
+        content = "\n".join(map(tiktoken.part_text, content))
+    template["content"] = content
     if isinstance(template.get("tool_calls"), list | tuple):
         template["tool_calls"] = [_with_object(call) for call in template["tool_calls"]]
     return template
@@ -257,11 +252,10 @@ def as_template(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def _with_object(call: Any) -> Any:
     """Return a tool call whose arguments are an object: OpenAI writes them as JSON in a string."""
-    function = call.get("function") if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping):
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
         return call
     arguments = raw_arguments(call)
-    return {**call, "function": {**function, "arguments": {} if arguments is None else arguments}}
+    return {**call, "function": {**call["function"], "arguments": {} if arguments is None else arguments}}
 
 
 def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -273,16 +267,18 @@ def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         names |= {call.get("id"): name_of(call) for call in calls}
         text = str(message.get("content") or "")
         if message.get("role") == "tool":
-            text = f"{describe_result(names.get(message.get('tool_call_id')) or message.get('name'))}\n{text}"
-        call_lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
-        content = "\n".join(filter(None, [text, *call_lines])) if call_lines else text
+            tool = names.get(message.get("tool_call_id")) or message.get("name")
+            text = f"{tool_calls.describe_result(tool)}\n{text}"
+        for call in calls:
+            line = tool_calls.describe_call(name_of(call), tiktoken.as_json(raw_arguments(call) or {}))
+            text = f"{text}\n{line}" if text else line
         role = "assistant" if message.get("role") == "assistant" else "user"
         if not joined and role == "assistant":
             joined.append({"role": "user", "content": ""})
         if joined and joined[-1]["role"] == role:
-            joined[-1]["content"] += f"\n\n{content}"
+            joined[-1]["content"] += f"\n\n{text}"
         else:
-            joined.append({"role": role, "content": content})
+            joined.append({"role": role, "content": text})
     return joined
 
 
@@ -294,15 +290,6 @@ class _Generation(Extension):
     def parse(self, parser: Parser) -> list[nodes.Node]:
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
-
-
-def _environment() -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
-    )
-    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
-    environment.globals["raise_exception"] = _raise_exception
-    return environment
 
 
 def _raise_exception(message: str) -> NoReturn:

@@ -91,9 +91,8 @@ class MiniLM:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        self._workers.fill(
-            vectors, self._embed, tokens, by_length(list(map(len, tokens)), MAX_BATCH_TEXTS, MAX_BATCH_TOKENS)
-        )
+        batches = by_length(list(map(len, tokens)), MAX_BATCH_TEXTS, MAX_BATCH_TOKENS)
+        self._workers.fill(vectors, self._embed, tokens, batches)
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -130,10 +129,7 @@ def load_tokenizer() -> Tokenizer:
 
 
 class GraphSessions:
-    """The sessions of a graph that names places in the model's weights, one for each process that asks for it.
-
-    A forked child's copy of its parent's may be in use.
-    """
+    """The sessions of a graph, one for each process: a forked child's copy of its parent's may be in use."""
 
     def __init__(self, graph: Path) -> None:
         self._graph = graph
@@ -142,13 +138,12 @@ class GraphSessions:
     def get(self) -> onnxruntime.InferenceSession:
         """Return the session of this process."""
         process = os.getpid()
-        return self._sessions.get(process) or self._sessions.setdefault(process, _new_session(self._graph))
-
-
-def _new_session(graph: Path) -> onnxruntime.InferenceSession:
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    # ONNX Runtime refuses links that lead elsewhere.
-    folder = WEIGHTS_FILE.resolve().parent
-    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    return onnxruntime.InferenceSession(graph.read_bytes(), options, providers=["CPUExecutionProvider"])
+        if process in self._sessions:
+            return self._sessions[process]
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        # ONNX Runtime refuses links that lead elsewhere.
+        folder = WEIGHTS_FILE.resolve().parent
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        session = onnxruntime.InferenceSession(self._graph.read_bytes(), options, providers=["CPUExecutionProvider"])
+        return self._sessions.setdefault(process, session)

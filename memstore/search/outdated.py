@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from uuid import UUID
 
-from memstore.models import FactStep, Hit, Role, SaidFact, Tier
-from memstore.months import months
+from memstore.language import load_days, load_words
+from memstore.models import FactStep, Hit, Role, Tier
 from memstore.text import format_day
 
 MAX_LATER_FACTS = 2
@@ -22,7 +22,7 @@ LEAD_HITS = 10
 NEWEST_LEAD, MAX_SCORE_GAP = 0.2, 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
-_CALENDAR = re.compile(rf"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|{'|'.join(months())}", re.IGNORECASE)
+_CALENDAR = load_words("months") | load_days("en")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -76,8 +76,8 @@ class Changes:
     ended: Sequence[EndedValue]
 
     @classmethod
-    def of(cls, said: Iterable[SaidFact], fact_ids: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
-        """Return the changes of facts that messages say and of those of `fact_ids`; `steps` begin with all these."""
+    def of(cls, said: Iterable[tuple[UUID, UUID]], fact_ids: Iterable[UUID], steps: Sequence[FactStep]) -> Changes:
+        """Return the changes of facts that messages `said` and of those of `fact_ids`; `steps` begin with all these."""
         return cls(last_of_each(said, steps), ended_values(fact_ids, steps))
 
     @property
@@ -144,7 +144,7 @@ def _names(text: str) -> set[str]:
 
 def _told_names(text: str) -> list[str]:
     """Return the names that a fact in plain words tells; a quotation may begin with any word, and have any case."""
-    return [] if '"' in text else sorted(name for name in _names(text) if not _CALENDAR.fullmatch(name))
+    return [] if '"' in text else sorted(name for name in _names(text) if name not in _CALENDAR)
 
 
 def _pattern(word: str) -> re.Pattern[str]:
@@ -157,14 +157,14 @@ def _pattern(word: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
 
 
-def last_of_each(said: Iterable[SaidFact], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
+def last_of_each(said: Iterable[tuple[UUID, UUID]], steps: Iterable[FactStep]) -> dict[UUID, list[FactStep]]:
     """Return what holds in place of the facts of messages, or was taken back, the latest first, by a message's id."""
     by_id = {step.fact_id: step for step in steps}
     last: dict[UUID, list[FactStep]] = {}
-    for said_fact in said:
-        end = _last(by_id[said_fact.fact_id], by_id) if said_fact.fact_id in by_id else None
-        if end is not None and (end.fact_id != said_fact.fact_id or end.is_taken_back):
-            last.setdefault(said_fact.message_id, []).append(end)
+    for message, fact in said:
+        end = _last(by_id[fact], by_id) if fact in by_id else None
+        if end is not None and (end.fact_id != fact or end.is_taken_back):
+            last.setdefault(message, []).append(end)
     return {id: _latest(ends) for id, ends in last.items()}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memstore.language import load_phrases, load_words
 from memstore.search.dates import NamedDate, asked_time
 from memstore.search.outdated import asks_what_holds
 from memstore.store.tokenize import terms
@@ -32,11 +33,7 @@ _PAST = (
     r"(?:\w+(?<!ne)ed|said|told|gave|given|wrote|written|spoken?|made|put|drew|drawn|c[ao]me up|laid|chose|brought"
     r"|showed|shown|taught|led|held|broken? down|(?:went|gone) (?:over|through|with)|set|found|spelled|picked|built)"
 )
-_SPEECH = (
-    "take|advice|recommendation|suggestion|opinion|answer|reply|response|explanation|tip|view|proposal|verdict|estimate"
-    "|assessment|analysis|guess|pick|warning|reasoning|feedback|thoughts|idea|instructions|wording|phrasing|comment|remark"
-    "|critique|diagnosis|summary|offer|draft|version"
-)
+_SPEECH = "|".join(sorted(load_words("speech")))
 _RAT = (
     r"rat|ratschl\w+|empfehlung|vorschl[aä]g|tipp|meinung|antwort|einschätzung|erklärung|hinweis|idee|warnung|begründung"
     "|anleitung|formulierung|entwurf"
@@ -118,17 +115,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 # What begins and ends within hours or days, by the last word of what the request is for.
-_EVENTS = (
-    r"speech|talk|lecture|presentation|meeting|call|interview|appointment|visit|check-?up|dinner|lunch|breakfast|party|wedding"
-    r"|funeral|concert|match|game|race|trip|hike|workshop|ceremony|audition|exam|hearing|date|dream|accident|argument|fight"
-    r"|rehearsal|recital|reunion|tour|webinar|demo|pitch|evening|night|morning|afternoon|weekend|festival|picnic|barbecue|gig"
-    r"|incident|surgery|operation|ride|flight|birthday|anniversary|opening|inspection|viewing|lesson|seminar|conference|raid"
-)
-_EREIGNISSE = (
-    r"rede|vortrag|treffen|besprechung|termin|gesprächstermin|besuch|abendessen|mittagessen|feier|hochzeit|beerdigung|konzert"
-    r"|spiel|rennen|reise|ausflug|wanderung|prüfung|traum|unfall|streit|probe|abend|nacht|wochenende|geburtstag|flug|führung"
-    r"|eröffnung|fest|party|interview|anruf|telefonat|vorstellungsgespräch|besichtigung|präsentation|workshop|operation"
-)
+_EVENTS, _EREIGNISSE = ("|".join(sorted(load_words("events", code))) for code in ("en", "de"))
 _EVENT = re.compile(
     rf"(?:my|our|the|that|this|his|her|their|[\w-]+['’]s) (?:[\w'’-]+ ){{0,4}}?(?:{_EVENTS})\b"
     rf"(?! (?:prep\w*|plan\w*|schedule|series|history|process|search|ideas|industry|business|season))"
@@ -136,18 +123,9 @@ _EVENT = re.compile(
     rf"[\w-]*(?:{_EREIGNISSE})(?:e?s)?\b",
     re.IGNORECASE,
 )
-_OF_TALK = re.compile(
-    r"\b(?:conversations?|discussions?|discuss\w*|chats?|sessions?|so far|over time|all|every|each|series|both|how)\b"
-    r"|\bacross\b|gespräch\w*\b|unterh\w+|bisher|\balle|\bwie\b",
-    re.IGNORECASE,
-)
+_OF_TALK = load_phrases("talk")
 # Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
-_NO_TOPIC = re.compile(
-    r"chat|chronolog|convers|discuss|everyth|far|give|make|mention|messag|order|overview|pleas|quick|recap|session|short"
-    r"|sum|summari|talk|tell|thing|timelin|today|write|yesterday"
-    r"|bish|bitt|chronologisch|fass|gesproch|gesprach|gestern|gib|heut|kann|kurz|mach|reihenfolg|uberblick|unterhalt"
-    r"|worub|zeitleist|zusamm|zusammenfass"
-)
+_NO_TOPIC = load_words("request_terms")
 
 
 def asks_for_list(question: str) -> bool:
@@ -190,7 +168,7 @@ def asks_for_overview_or_order(question: str) -> bool:
 
 
 def _has_topic(question: str) -> bool:
-    return not all(map(_NO_TOPIC.fullmatch, terms(_REQUEST.sub("", question))))
+    return not _NO_TOPIC.issuperset(terms(_REQUEST.sub("", question)))
 
 
 def asks_for_now(question: str) -> bool:

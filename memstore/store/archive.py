@@ -15,8 +15,7 @@ import numpy as np
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store import documents, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
-from memstore.store.facts import Source
-from memstore.store.rows import ConversationRow, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
@@ -138,11 +137,12 @@ async def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return dict(await tx.tuples(SQL["places"], ids=list(ids)))
 
 
-async def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
+async def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
     """Store facts that are not there, with their sources and their history."""
-    await tx.run_many(facts.SQL["add_fact"], [vars(item.fact) for item in new])
-    await facts.add_sources(tx, [Source(item.fact.id, span, at) for item in new for span, at in item.sources])
-    changes = [change | {"fact_id": item.fact.id} for item in new for change in item.history]
+    await tx.run_many(facts.SQL["add_fact"], [vars(item.row) for item in new])
+    sources = [source | {"fact_id": item.row.id} for item in new for source in item.sources]
+    await tx.run_many(facts.SQL["add_source"], sources)
+    changes = [change | {"fact_id": item.row.id} for item in new for change in item.history]
     await tx.run_many(facts.SQL["add_change"], changes)
 
 

@@ -295,11 +295,7 @@ class ItemText:
     value: str | None = None
 
 
-TEXTS = {
-    Tier.MESSAGES: SQL["messages_said"],
-    Tier.SUMMARIES: SQL["summaries_said"],
-    Tier.FACTS: SQL["facts_said"],
-}
+TEXTS = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
 TEXTS_WITH_OUTDATED = TEXTS | {Tier.SUMMARIES: SQL["summaries_marked"]}
 
 

@@ -8,7 +8,7 @@ nor a statement has anything that Citus refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,13 +21,8 @@ from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
-DATABASE_SQL = statements("database")
 SQL = statements("distribution")
 ROOT_TABLE = "users"
-# A table's name, whether its rows are of users, whether its policies bind the owner too.
-Table = tuple[str, bool, bool]
-# Else the root joins whatever was distributed by a uuid before.
-ALONE = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +41,12 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     or no newest schema.
     """
     with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
-        connection.execute(DATABASE_SQL["migration_lock"])
+        connection.execute(migrations.SQL["migration_lock"])
         tables = _check(connection, url)
         if tables:
-            _distribute_all(connection, tables, progress)
-    distributed = tuple(name for name, by_user, _ in tables if by_user)
-    return DistributedTables(distributed, tuple(name for name, by_user, _ in tables if not by_user))
+            _distribute(connection, tables, progress)
+    distributed = tuple(name for name, by_user in tables.items() if by_user)
+    return DistributedTables(distributed, tuple(name for name, by_user in tables.items() if not by_user))
 
 
 def is_distributed(url: str) -> bool:
@@ -66,27 +61,34 @@ def _distributed(connection: psycopg.Connection[Any]) -> set[str] | None:
     return {name for (name,) in connection.execute(SQL["distributed"])} if has_citus else None
 
 
-def _distribute_all(
-    connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
-) -> None:
+def _distribute(connection: psycopg.Connection[Any], tables: dict[str, bool], progress: Callable[[str], None]) -> None:
     keys = [
         # The definition is in the server's own words.
         ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))
         for table, name, definition in connection.execute(SQL["foreign_keys"]).fetchall()
-        if table in {name for name, *_ in tables}
+        if table in tables
     ]
     connection.execute(SQL["in_turn"])
     for names, _ in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**names))
-    for table in tables:
-        progress(table[0])
-        _distribute(connection, *table)
+    for name, by_user in tables.items():
+        progress(name)
+        table = Identifier(name)
+        connection.execute(Composable(SQL["unforced"]).format(table=table))
+        if by_user:
+            # The root is alone: else it joins whatever was distributed by a uuid before.
+            beside = "none" if name == ROOT_TABLE else ROOT_TABLE
+            connection.execute(SQL["distribute"], {"table": name, "with": beside})
+        else:
+            connection.execute(SQL["refer"], {"table": name})
+        connection.execute(Composable(SQL["forced"]).format(table=table))
     for names, definition in keys:
         connection.execute(Composable(SQL["add_key"]).format(**names, definition=definition))
     connection.execute(Composable(SQL["propagate"]).format(database=Identifier(connection.info.dbname)))
 
 
-def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
+def _check(connection: psycopg.Connection[Any], url: str) -> dict[str, bool]:
+    """Return the tables to be distributed, and whether their rows are of users."""
     done = _distributed(connection)
     if done is None:
         raise DatabaseError(
@@ -98,16 +100,4 @@ def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
         raise DatabaseError(
             f"{describe_url(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade"
         )
-    return [table for table in connection.execute(SQL["tables"]).fetchall() if table[0] not in done]
-
-
-def _distribute(connection: psycopg.Connection[Any], name: str, by_user: bool, forced: bool) -> None:
-    table = Identifier(name)
-    if forced:
-        connection.execute(Composable(SQL["unforced"]).format(table=table))
-    if by_user:
-        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT_TABLE else ROOT_TABLE})
-    else:
-        connection.execute(SQL["refer"], {"table": name})
-    if forced:
-        connection.execute(Composable(SQL["forced"]).format(table=table))
+    return {name: by_user for name, by_user in connection.execute(SQL["tables"]) if name not in done}

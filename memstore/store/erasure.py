@@ -27,14 +27,9 @@ from memstore.store import chunks, documents, vector_indexes
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
+from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
-OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
-OF_FACTS = {
-    "fact_sources": SQL["remove_fact_sources"],
-    "fact_changes": SQL["remove_fact_changes"],
-    "facts": SQL["remove_facts"],
-}
 MAX_LOCK_TRIES = 100
 
 
@@ -159,13 +154,6 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class ReadFact(NamedTuple):
-    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
-
-    id: UUID
-    text: str
-
-
 async def messages_to_delete(
     tx: Transaction,
     *,
@@ -188,23 +176,25 @@ async def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
     return await tx.column(SQL["texts"], ids=list(messages))
 
 
-async def remove_user(tx: Transaction) -> dict[str, int]:
+async def remove_user(tx: Transaction) -> Counter[str]:
     """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
 
     Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
     this machine asks for none.
     """
-    counts = dict(await tx.tuples(SQL["rows_of_user"]))
+    counts = await count_user_rows(tx)
     await tx.run(SQL["remove_user"])
-    await tx.run(SQL["as_operator"])
-    return counts | {table: await tx.run(statement, user=tx.user_id) for table, statement in OF_OPERATOR.items()}
+    await tx.run(SQL["remove_backfills"], user=tx.user_id)
+    await tx.run(SQL["take_back_tokens"], user=tx.user_id)
+    return counts
 
 
-async def count_user_rows(tx: Transaction) -> dict[str, int]:
+async def count_user_rows(tx: Transaction) -> Counter[str]:
     """Return how many rows the user has, by table; those too that are the operator's."""
-    counts = dict(await tx.tuples(SQL["rows_of_user"]))
+    counts = Counter(dict(await tx.tuples(SQL["rows_of_user"])))
     await tx.run(SQL["as_operator"])
-    return counts | dict(await tx.tuples(SQL["rows_of_operator"], user=tx.user_id))
+    counts.update(dict(await tx.tuples(SQL["rows_of_operator"], user=tx.user_id)))
+    return counts
 
 
 async def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
@@ -239,15 +229,15 @@ async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequ
     return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
+async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> dict[UUID, str]:
+    """Return the subject, value and text of facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return await tx.all(SQL["facts_after"], ReadFact, **values)
+    return dict(await tx.tuples(SQL["facts_after"], **values))
 
 
-async def facts_by_models(tx: Transaction) -> list[ReadFact]:
-    """Return the facts of the user that chat models made."""
-    return await tx.all(SQL["facts_by_models"], ReadFact)
+async def facts_by_models(tx: Transaction) -> dict[UUID, str]:
+    """Return the subject, value and text of the facts that chat models made."""
+    return dict(await tx.tuples(SQL["facts_by_models"]))
 
 
 async def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:
@@ -289,7 +279,9 @@ async def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID
 async def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
     """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
     values = {"facts": list(facts), "messages": list(messages)}
-    return {table: await tx.run(statement, **values) for table, statement in OF_FACTS.items()}
+    sources = await tx.run(SQL["remove_fact_sources"], **values)
+    changes = await tx.run(SQL["remove_fact_changes"], **values)
+    return {"fact_sources": sources, "fact_changes": changes, "facts": await tx.run(SQL["remove_facts"], **values)}
 
 
 async def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
@@ -313,12 +305,17 @@ async def remove_answers_about_facts(tx: Transaction, facts: Sequence[UUID], sin
     return await tx.run(SQL["remove_answers_about_facts"], facts=list(facts), since=since)
 
 
-async def remove_receipts(
-    tx: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
-) -> list[UUID]:
-    """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
-    values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
-    return await tx.column(SQL["remove_receipts"], **values)
+async def remove_receipts(tx: Transaction, ids: Sequence[UUID], since: datetime | None) -> list[UUID]:
+    """Remove receipts that name these items or may quote them; return their ids.
+
+    `since` is when the first message that goes was stored, None where facts alone go.
+    """
+    return await tx.column(SQL["remove_receipts"], ids=[str(id) for id in ids], since=since)
+
+
+async def remove_receipts_of(tx: Transaction, conversation: UUID, since: datetime) -> list[UUID]:
+    """Remove the receipts of a conversation since a moment; return their ids."""
+    return await tx.column(SQL["remove_receipts_of"], conversation_id=conversation, since=since)
 
 
 async def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
@@ -354,16 +351,11 @@ async def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
     await tx.run(SQL["keep_settings"], settings=user_settings)
 
 
-# --- whether anything is left
-
-# They hold hashes, ids and counts.
-KEPT_TABLES = ["tombstones", "erasures"]
-TABLES_WITH_IDS = 14
-
-
-async def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
-    """Return how many rows name these messages, facts or conversations, by table."""
-    return dict(await tx.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+async def count_references(tx: Transaction, ids: Sequence[UUID]) -> Counter[str]:
+    """Return how many rows name these messages, facts or conversations, by table that may."""
+    counts = Counter(dict(await tx.tuples(SQL["ids_left"], ids=list(ids))))
+    counts.update(dict(await tx.tuples(SQL["ids_left_in_json"], ids=list(ids), texts=[str(id) for id in ids])))
+    return counts
 
 
 async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -377,8 +369,10 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
         if database.capabilities.citus and database.capabilities.role and not is_owner:
             # Nodes do not know what else the login was granted.
             await database.take_role(connection)
-        tables = await (await connection.execute(SQL["searched"], {"without": KEPT_TABLES})).fetchall()
-        [(counts["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"])).fetchall()
+        tables = await (await connection.execute(SQL["searched"], {"without": tables_of("kept")})).fetchall()
+        closed = [f"{table.name}.{column}" for table in TABLES for column in table.closed]
+        texts = {"tables": [table.name for table in TABLES], "closed": closed}
+        [(counts["pg_stats"],)] = await (await connection.execute(SQL["statistics_of_texts"], texts)).fetchall()
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])

@@ -5,15 +5,15 @@ The log has who changed which columns of a fact, so that each change can be undo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict, NotFound
+from memstore.language import has_word
 from memstore.models import (
     TYPE_ORDER,
     Edge,
@@ -24,8 +24,6 @@ from memstore.models import (
     FactSpan,
     FactStep,
     KnownFact,
-    RememberedFact,
-    SaidFact,
     latest_first,
 )
 from memstore.providers import Vectors
@@ -51,20 +49,6 @@ class Source:
     recorded_at: datetime | None = None
 
 
-class StandingFact(NamedTuple):
-    """The columns of a standing fact that a context needs."""
-
-    id: UUID
-    subject: str
-    attribute: str | None
-    value: str | None
-    text: str
-    importance: str
-    valid_to: datetime | None
-    occurred_at: datetime
-    sources: list[UUID]
-
-
 # Sources that were taken back, as facts and messages, and when each was recorded.
 TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
@@ -74,7 +58,7 @@ async def add(tx: Transaction, fact: FactColumns) -> datetime | None:
     return await tx.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
-async def put(tx: Transaction, fact: FactColumns) -> None:
+async def update(tx: Transaction, fact: FactColumns) -> None:
     """Store the changeable columns of a known fact; `change` logs it too."""
     await tx.run(SQL["set_fact"], **_columns(fact))
 
@@ -101,15 +85,13 @@ async def facts(
     as_of: datetime | None = None,
     before: UUID | None = None,
     limit: int | None = None,
-    unused_since: datetime | None = None,
 ) -> list[Fact]:
     """Return the user's facts with their sources, what matters first; as they were known at a past moment.
 
-    With a `limit` a page of them as they are now: those that come after the fact `before`. With `unused_since` those
-    that were known then and of which no receipt since says that they were in a context.
+    With a `limit` a page of them as they are now: those that come after the fact `before`.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "unused_since": unused_since, "type_order": list(TYPE_ORDER)}
+    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER)}
     if limit is not None:
         ids = await tx.column(SQL["fact_page"], limit=limit, before=before, **values)
         if not ids and before is not None and await fact(tx, before) is None:
@@ -118,11 +100,10 @@ async def facts(
     return await tx.all(SQL["facts"], _with_sources, ids=None if ids is None else list(ids), **values)
 
 
-async def naming(tx: Transaction, name: str) -> list[Fact]:
+async def facts_mentioning(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = await tx.tuples(SQL["naming"], name=name)
-    whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    named = [id for id, text in rows if whole.search(text)]
+    named = [id for id, text in rows if has_word(text, name)]
     return latest_first(await facts(tx, ids=named)) if named else []
 
 
@@ -139,14 +120,16 @@ async def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int
 
 def standing(
     types: Sequence[str], first: Sequence[str], conversation_id: UUID, title: str | None, **values: Any
-) -> Read[list[StandingFact]]:
+) -> Read[list[Fact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
+
+    They have only the columns that a context needs: no type, state, recipe or language.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     `title` is that of a conversation which may not be stored yet. `values` are the `limit` and `as_of`.
     """
     values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, "title": title}
-    return Read(SQL["standing_facts"], values, lambda rows: list(map(StandingFact._make, rows)))
+    return read_all(SQL["standing_facts"], Fact.model_construct, **values)
 
 
 async def nearest(
@@ -178,23 +161,24 @@ async def known(
     model: UUID | None,
     candidates: Collection[UUID] = (),
     *,
-    aside: tuple[list[str], str] | None = None,
-    alias: str = "",
-    named: Sequence[UUID] = (),
+    other_subjects: tuple[list[str], str] | None = None,
+    subject_alias: str = "",
+    also_ids: Sequence[UUID] = (),
 ) -> list[KnownFact]:
-    """Return the facts that a new one is judged by: itself, those of this attribute, and the nearest.
+    """Return the facts to compare a new one with: itself, those of this attribute, and the nearest.
 
-    And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
-    another name of its subject.
+    And those of `other_subjects` that fill a slot and have the name in their text, and those of `also_ids`.
+    `subject_alias` is another name of its subject.
 
     Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
     said, `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
     """
-    values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
+    values = new.model_dump(include={"id", "subject", "type", "occurred_at"})
     values |= {"attribute": attribute, "query": query, "model_id": model, "limit": MAX_COMPARED_FACTS}
     values["candidates"] = list(candidates)
-    values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
-    values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
+    subjects, called = other_subjects or ([], "")
+    values |= {"subjects": subjects, "called": called, "named": list(also_ids)}
+    values["own"] = [new.subject, subject_alias] if subject_alias else [new.subject]
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return await tx.all(SQL["known"], _known, **values, **place)
 
@@ -205,14 +189,14 @@ async def said_after(tx: Transaction, subject: str, ids: Sequence[UUID], moment:
 
 
 async def remembered(
-    tx: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
-) -> list[RememberedFact]:
+    tx: Transaction, model: UUID, until: datetime, *, conversation: UUID | None = None, recipes: Collection[str] = ()
+) -> list[KnownFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
-    Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
+    Of the redo of a `conversation` they are those of these recipes and of people that other conversations say.
     """
-    values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
-    return await tx.all(SQL["remembered"], _remembered, **values)
+    values = {"model_id": model, "until": until, "aside": conversation, "recipes": list(recipes)}
+    return await tx.all(SQL["remembered"], _known, **values, limit=MOST_REMEMBERED)
 
 
 async def types(tx: Transaction) -> list[str]:
@@ -230,7 +214,7 @@ async def drop_sources(tx: Transaction, fact: UUID) -> None:
     await tx.run(SQL["drop_sources"], fact_id=fact)
 
 
-async def take_back(
+async def remove_sources_of(
     tx: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
 ) -> TakenSources:
     """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
@@ -270,30 +254,20 @@ def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **colum
 
 def _known(
     last_said: datetime,
-    by_hand: str | None,
-    by_hand_at: datetime | None,
-    cosine: float | None,
-    same_words: bool,
+    by_hand: str | None = None,
+    by_hand_at: datetime | None = None,
+    cosine: float | None = None,
+    same_words: bool = False,
+    speaker: str | None = None,
+    vector: bytes | None = None,
     **columns: Any,
 ) -> KnownFact:
-    return KnownFact(FactColumns.model_construct(**columns), last_said, by_hand, by_hand_at, cosine, same_words)
-
-
-def _remembered(last_said: datetime, speaker: str | None, vector: bytes | None, **columns: Any) -> RememberedFact:
     read = None if vector is None else chunks.read_vector(vector)
-    return RememberedFact(FactColumns.model_construct(**columns), last_said, speaker, read)
+    fact = FactColumns.model_construct(**columns)
+    return KnownFact(fact, last_said, by_hand, by_hand_at, cosine, same_words, speaker, read)
 
 
 # -- the log
-
-
-class PastState(NamedTuple):
-    """A fact that does not hold: how it begins, the one that took its place, and whether it expired."""
-
-    id: UUID
-    text: str
-    successor: UUID | None
-    is_expired: bool
 
 
 async def change(
@@ -316,7 +290,7 @@ async def change(
     for name, value in new.items():
         setattr(fact, name, value)
     if new:
-        await put(tx, fact)
+        await update(tx, fact)
     id = ids.change_id(fact.id, await tx.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
     row: dict[str, Any] = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other}
     row |= {"before": before, "after": logged_columns(fact), "undoes": undoes}
@@ -374,18 +348,22 @@ async def reactivations(tx: Transaction, other: UUID, at: datetime) -> list[Fact
     return await tx.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
 
-async def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
-    """Return of facts that do not hold their first characters, and which ones took their places by then."""
-    rows = await tx.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
-    return {row.id: row for row in rows}
+async def states_as_of(
+    tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int
+) -> dict[UUID, tuple[str, UUID | None, bool]]:
+    """Return of facts that do not hold how they begin, which one took its place by then, and whether it had expired."""
+    rows = await tx.tuples(SQL["past"], fact_ids=list(facts), as_of=as_of, most=most)
+    return {fact: (text, successor, is_expired) for fact, text, successor, is_expired in rows}
 
 
-def said_facts(messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True) -> Read[list[SaidFact]]:
-    """Return a read of the facts that messages said by then and that held no longer; also those `holding`, if wanted.
+def said_facts(
+    messages: Sequence[UUID], as_of: datetime | None, *, holding: bool = True
+) -> Read[list[tuple[UUID, UUID, bool]]]:
+    """Return a read of which messages said which facts by then, and whether these held.
 
-    Of these a quotation is left out.
+    Facts that did are left out if not `holding`; and quotations always.
     """
-    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of, holding=holding)
+    return Read(SQL["said_facts"], {"message_ids": list(messages), "as_of": as_of, "holding": holding}, list)
 
 
 async def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
@@ -407,7 +385,7 @@ def columns_before(done: FactChange) -> dict[str, Any]:
     }
 
 
-async def life(tx: Transaction, fact: Fact) -> list[FactChange]:
+async def history(tx: Transaction, fact: Fact) -> list[FactChange]:
     """Return what was done to a fact in order, from its first day: also that it was added, and each time it was said.
 
     An edit of another fact that it came from is there as its own, with the other one: undone by its id, it is undone.

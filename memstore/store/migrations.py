@@ -23,11 +23,19 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-NEWEST_REVISION = "0021"
 SERVER_VERSION = 150000
 # Alembic has one context in a process: of two threads, one would send its statements to the other's database.
 ALEMBIC = threading.Lock()
 SQL = statements("database")
+
+
+def scripts() -> Path:
+    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` next to the package."""
+    packaged = Path(str(files("memstore"))) / "_schema"
+    return packaged if packaged.is_dir() else packaged.parents[1] / "schema"
+
+
+NEWEST_REVISION = max(path.name[:4] for path in (scripts() / "versions").glob("*.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +143,3 @@ def _configuration() -> Config:
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
     return config
-
-
-def scripts() -> Path:
-    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` next to the package."""
-    packaged = Path(str(files("memstore"))) / "_schema"
-    return packaged if packaged.is_dir() else packaged.parents[1] / "schema"

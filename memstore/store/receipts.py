@@ -1,12 +1,11 @@
 """Receipts of contexts, and the outbox of events for readers that were not subscribed.
 
-A receipt's body has ids, tokens and reasons; `texts` are those that are stored nowhere else.
+A receipt's body has ids, tokens and reasons; `sent` is what was sent, packed.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -24,17 +23,26 @@ from memstore.store.sql import statements
 SQL = statements("receipts")
 MAX_TRANSACTION_NUMBER = 2**63 - 1
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
-NOT_IN_BODY = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
+NOT_IN_BODY = {"id", "conversation_id", "recorded_at", "compressed", "sections"}
 
 
-async def add(tx: Transaction, receipt: Receipt) -> None:
-    """Keep a receipt with its conversation, and the events so far, and commit; it has an id."""
+# What a strategy or the caller wrote, which no other row has.
+KINDS_WITHOUT_ROW = ("block", "text")
+
+
+async def add(tx: Transaction, receipt: Receipt, sent: bytes) -> None:
+    """Keep a receipt with what was `sent` in its conversation, and the events so far, and commit; it has an id."""
     body = as_json(receipt, exclude=NOT_IN_BODY) | {"sections": list(receipt.sections.items())}
     if receipt.compressed:
         body["compressed"] = [step.as_dict() for step in receipt.compressed]
+    for decision in body["included"]:
+        if decision["kind"] not in KINDS_WITHOUT_ROW:
+            decision.pop("preview", None)
+    for decision in body["left_out"]:
+        decision.pop("preview", None)
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
     # `to_json` takes a tenth of json's time.
-    row |= {"body": Jsonb(body, dumps=to_json), "texts": dict(receipt.texts)}
+    row |= {"body": Jsonb(body, dumps=to_json), "sent": sent}
     await tx.run_together([(SQL["add_receipt"], [row])], commit=True)
 
 
@@ -55,8 +63,13 @@ async def receipt_page(tx: Transaction, conversation: UUID | None, *, before: UU
     return await tx.all(SQL["receipt_page"], _receipt, **values)
 
 
-def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
-    columns = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
+async def receipt_with_sent(tx: Transaction, id: UUID) -> tuple[Receipt, bytes | None] | None:
+    """Return one receipt without previews, and what was sent; None for that where it was not kept."""
+    return await tx.one(SQL["receipt_with_sent"], lambda sent, **columns: (_receipt(**columns), sent), id=id)
+
+
+def _receipt(id: UUID, conversation_id: UUID, body: Json, recorded_at: datetime) -> Receipt:
+    columns = {"id": id, "conversation_id": conversation_id, "sections": dict(body["sections"])}
     return replace(Receipt.from_dict(body | columns), recorded_at=recorded_at)
 
 
@@ -72,34 +85,27 @@ async def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Re
     rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=MAX_PREVIEW_CHARS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
-        replace(
-            receipt,
-            included=_preview(receipt.included, receipt.texts, says),
-            left_out=_preview(receipt.left_out, receipt.texts, says),
-        )
+        replace(receipt, included=_preview(receipt.included, says), left_out=_preview(receipt.left_out, says))
         for receipt in receipts
     ]
 
 
 def _preview(
-    decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
+    decisions: Sequence[Decision], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
-    shown = []
-    # Texts of the user's own sections, which are named in their order.
-    counts = Counter[str]()
-    for decision in decisions:
-        row = None if decision.id is None else says.get((decision.id, decision.start))
-        text = row[1] if row else ""
-        if decision.kind in ("turn", "message") and row:
-            text = f"{row[0]}: {text}"
-        elif decision.kind in ("block", "turns"):
-            text = texts.get("-".join(map(str, decision.seqs or ())), "")
-        elif decision.kind == "text" and decision.reason is None:
-            # Items left out were not sent.
-            text = texts.get(f"<{decision.section}> {counts[decision.section]}", "")
-            counts[decision.section] += 1
-        shown.append(replace(decision, preview=text[:MAX_PREVIEW_CHARS]))
-    return tuple(shown)
+    return tuple(
+        decision if decision.kind in KINDS_WITHOUT_ROW else replace(decision, preview=_preview_of(decision, says))
+        for decision in decisions
+    )
+
+
+def _preview_of(decision: Decision, says: Mapping[tuple[UUID, int], tuple[str | None, str]]) -> str:
+    row = None if decision.id is None else says.get((decision.id, decision.start))
+    # Turns are several.
+    if row is None or decision.kind == "turns":
+        return ""
+    speaker, text = row
+    return (f"{speaker}: {text}" if decision.kind in ("turn", "message") else text)[:MAX_PREVIEW_CHARS]
 
 
 HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 
 import psycopg
 from psycopg.errors import InsufficientPrivilege
-from psycopg.sql import SQL as Composable, Identifier
+from psycopg.sql import SQL as Composable, Composed, Identifier
 
 from memstore.errors import DatabaseError, ExtensionMissing, InvalidInput
 from memstore.store import migrations
 from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
+from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("roles")
 # A login becomes, in each transaction, the first of these roles that it was granted.
@@ -54,7 +55,7 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
         raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
     name = ROLE_PREFIX + role
     with translate_errors(url), psycopg.connect(**options_of(url), autocommit=True) as connection:
-        connection.execute(SQL["rights"])
+        connection.execute(rights())
         [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
         login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
         if not login_exists:
@@ -68,6 +69,17 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
                 granting = f"GRANT {name} TO {_quoted(login)}"
                 raise _by_hand(url, f"does not let this login grant {name}", granting) from None
     return RoleGrant(login, role, not (ignores_policies or owns_tables))
+
+
+def rights() -> Composed:
+    """Return the statement that makes the roles, where this login may, and gives them their rights on the tables."""
+    rows = [
+        *((table.name, "memstore_app", table.app) for table in TABLES),
+        *((table.name, "memstore_loader", table.loader) for table in TABLES if table.loader),
+        *((name, "memstore_reader", "SELECT") for name in (*tables_of("user", "kept"), "embedding_models")),
+    ]
+    row = Composable("({}, {}, {})")
+    return Composable(SQL["rights"]).format(rights=Composable(", ").join(row.format(*values) for values in rows))
 
 
 def _by_hand(url: str, what: str, statement: str) -> DatabaseError:

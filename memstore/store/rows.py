@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memstore.models import Chunk, Conversation, FactColumns, FactSpan, Json, Message, Summary
+from memstore.models import Chunk, Conversation, FactColumns, Json, Message, Summary
 from memstore.providers import Vectors
 
 Row = Message | Summary | FactColumns
@@ -67,15 +67,6 @@ class ItemRow:
     chunks: list[Json]
     sources: list[Json]
     history: list[Json]
-
-
-@dataclass(frozen=True, slots=True)
-class FactWithHistory:
-    """A fact with where and when messages say it, and what was done to it as columns of the log."""
-
-    fact: FactColumns
-    sources: Sequence[tuple[FactSpan, datetime]]
-    history: Sequence[Json]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """The named statements of `sql/*.sql`: one file to a table family, `-- name --`, a line of purpose, the statement.
 
-A `-- fragment name --` is a part that several share: it replaces `<name>` in them.
+A `-- fragment name --` is a part that several share: it replaces `<name>` in them. A `-- name of each user table --` is
+about one {table}, and becomes the union over all that are a user's, or have an attribute of that name (tables.py).
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, LiteralString, NamedTuple, cast
 
-STATEMENT_NAME = re.compile(r"^-- (fragment )?(\w+) --$", re.M)
+from memstore.store.tables import of_each
+
+STATEMENT_NAME = re.compile(r"^-- (fragment )?(\w+)(?: of each (\w+) table)? --$", re.M)
 VALUES_ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
 PLACE = re.compile(r"%\((\w+)\)s")
 
@@ -28,9 +31,9 @@ def parse_statements(text: str) -> dict[str, LiteralString]:
     The cast says that they are the program's own text: no value is ever pasted into them.
     """
     _, *pieces = STATEMENT_NAME.split(text)
-    bodies = {name: body.strip() for name, body in zip(pieces[1::3], pieces[2::3], strict=True)}
-    fragments = [name for name, is_fragment in zip(pieces[1::3], pieces[::3], strict=True) if is_fragment]
-    for fragment in fragments:
+    parts = list(zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
+    bodies = {name: of_each(body.strip(), group) if group else body.strip() for _, name, group, body in parts}
+    for fragment in [name for is_fragment, name, *_ in parts if is_fragment]:
         body = bodies.pop(fragment)
         bodies = {name: statement.replace(f"<{fragment}>", body) for name, statement in bodies.items()}
     return {name: cast(LiteralString, statement) for name, statement in bodies.items()}

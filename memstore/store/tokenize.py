@@ -18,7 +18,7 @@ from uuid import UUID
 
 import Stemmer
 
-from memstore.text import word_set
+from memstore.language import QUESTION_MARKS, load_words, word_set
 
 # A change of terms is another number: maintenance then makes those of stored chunks anew.
 TOKENIZER_VERSION = 2
@@ -27,27 +27,8 @@ MAX_TERM_CHARS = 200
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
 # No word is this term: it is of texts that end with a question.
 QUESTION_MARK_TERM = "?"
-_ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
-_ENGLISH = word_set(
-    "a about above after again all also am an and any are as at be because been before being below between both but by"
-    " can cannot could did do does doing down during each few for from further had has have having he her here hers"
-    " herself him himself his how i if in into is it its itself just me more most my myself no nor not of off on once"
-    " only or other our ours out over own same she should so some such than that the their theirs them then there these"
-    " they this those through to too under until up us very was we were what when where which while who whom why will"
-    " with would you your yours yourself"
-    " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive"
-)
-_GERMAN = word_set(
-    "aber alle allem allen aller alles als also am an andere anderen auch auf aus bei beim bin bis bist da damit dann"
-    " das dass dein deine dem den der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein"
-    " eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten hier hinter ich ihm"
-    " ihn ihnen ihr ihre ihrem ihren ihrer im in ins ist ja jede jedem jeden jeder jetzt kann kein keine keinen können"
-    " man mein meine meinem meinen meiner mich mir mit muss nach nicht noch nun nur ob oder ohne schon sehr sein seine"
-    " seinem seinen seiner sich sie sind so über um und uns unser unsere unter vom von vor wann war waren warum was wo"
-    " wegen weil welche welcher wenn wer werde werden wie wieder will wir wird wirst wurde wurden würde zu zum zur zwar"
-    " zwischen"
-)
+_ENGLISH, _GERMAN = load_words("stop_words", "en"), load_words("stop_words", "de")
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
 _EITHER = (_ENGLISH & _GERMAN) | word_set("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
@@ -73,7 +54,7 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_W}+(?:[._:/'’]{_W}+)*)"
 )
 _PART = re.compile(rf"(?:(?!_){_W})+")
-_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)$")
+_CLITICS = frozenset(["s", "ll", "ve", "re", "d", "m"])
 # French and Italian join a short word to the next: "l'hôpital", "dell'arte". Of all other words the part before the
 # apostrophe is the word, and what follows an ending, as in Turkish: "İstanbul'da". Not in English "don't".
 _ELIDED = re.compile(
@@ -146,7 +127,7 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     keyed = blake2b(digest_size=8, key=user_id.bytes)
     # Two terms of one hash of 64 bits do not come up in a text; if they did, one's frequency would do for both.
     frequencies = {_hash(term, keyed): count for term, count in terms(text).items()}
-    if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
+    if text.rstrip().endswith(QUESTION_MARKS):
         frequencies[_hash(QUESTION_MARK_TERM, keyed)] = 1
     hashes = sorted(frequencies)
     return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
@@ -167,7 +148,8 @@ def _words(text: str) -> Iterator[str]:
         elif kind == "word" and whole.isalnum() and whole.isascii():
             yield whole
         elif kind == "word":
-            word = _CLITIC.sub("", whole)
+            head, _, clitic = whole.rpartition("'")
+            word = head if head and clitic in _CLITICS else whole
             joined = word.replace("'", "")
             yield from _parts(joined)
             if joined != word:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memstore.models import Chunk, Role, Tier
+from memstore.models.messages import SESSION_GAP
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
 
@@ -31,9 +32,7 @@ MAX_USER_CHUNKS = 150_000
 
 NEIGHBOURS_PER_SIDE = 2
 NEIGHBOUR_WEIGHTS = np.array([0.2, 0.4, 1.0, 0.4, 0.2])
-# Between neighbours, whatever `session_gap_hours` says of summaries.
-SESSION_GAP_HOURS = 4
-SESSION_GAP_MICROSECONDS = SESSION_GAP_HOURS * 3600 * 10**6
+SESSION_GAP_MICROSECONDS = SESSION_GAP // timedelta(microseconds=1)
 MOST_ROLES = 8
 # Up to this share of the terms they are scanned (< 1 ms); sorting all takes 100 ms.
 MAX_UNSORTED_SHARE = 0.1

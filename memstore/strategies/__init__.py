@@ -1,6 +1,6 @@
 """How a conversation is compressed: for `conversation.update(strategy=…)` and `context(strategy=…)`.
 
-A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see docs/reference/strategies.md.
+A strategy of one's own is a frozen subclass of `Strategy`; see docs/reference/strategies.md.
 base: turns, blocks, and the view that strategies compress · buffers: strategies that shorten turns. Here are those that
 leave turns out (old ones, or those unrelated to the question), strategies by name, and lists of them as JSON. Pure,
 with no model.
@@ -9,8 +9,8 @@ with no model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, TypeAlias, TypeGuard
+from dataclasses import asdict, astuple, dataclass, fields
+from typing import Any, ClassVar, TypeAlias
 
 from memstore.errors import InvalidInput
 from memstore.models import Json
@@ -19,7 +19,6 @@ from memstore.strategies.base import (
     ConversationView as ConversationView,
     Strategy as Strategy,
     Turn,
-    check_options,
     compress as compress,
     view_of as view_of,
 )
@@ -33,24 +32,19 @@ from memstore.strategies.buffers import (
 
 
 @dataclass(frozen=True, slots=True)
-class SlidingWindow:
+class SlidingWindow(Strategy):
     """The newest `turns` turns stay."""
 
     turns: int = 40
     name: ClassVar[str] = "sliding_window"
 
-    def __post_init__(self) -> None:
-        check_options(self)
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view without the turns before the window."""
-        turns = [entry for entry in view.entries if isinstance(entry, Turn)]
-        before = [turn for turn in turns if view.index(turn) < view.count - self.turns]
-        return view.without(self, before, f"older than the newest {self.turns} turns")
+        return view.without(self, view.turns_before(self.turns), f"older than the newest {self.turns} turns")
 
 
 @dataclass(frozen=True, slots=True)
-class Semantic:
+class Semantic(Strategy):
     """Retrieved instead of recent: the newest `recent` turns stay, and of the others those that answer to the question.
 
     The best of them are taken until `share` of the room is full, and stand in their old order. Without a question, or
@@ -63,19 +57,13 @@ class Semantic:
     name: ClassVar[str] = "semantic"
     by_question: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_options(self, zero=("recent",))
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view without the older turns that were not retrieved."""
         if not view.relevance:
             return view
-        older = [
-            entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < view.count - self.recent
-        ]
         room = self.share * view.room
         gone = []
-        for turn in sorted(older, key=lambda turn: (-_score(view, turn), -turn.first_seq)):
+        for turn in sorted(view.turns_before(self.recent), key=lambda turn: (-_score(view, turn), -turn.first_seq)):
             if view.size(turn) > room or not _score(view, turn):
                 gone.append(turn)
             else:
@@ -87,6 +75,7 @@ def _score(view: ConversationView, turn: Turn) -> float:
     return max(view.relevance.get(message.id, 0.0) for message in turn.messages)
 
 
+MAX_OPTION_VALUE = 1_000_000
 STRATEGY_KINDS: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
 }
@@ -101,8 +90,7 @@ def get_strategies(choice: Strategies) -> tuple[Strategy, ...]:
     >>> get_strategies(["tool_calls", {"strategy": "summary_buffer", "trigger": 0.9}])
     (ToolCalls(older_than=10, share=0.6, least=40, most=300), SummaryBuffer(trigger=0.9, target=0.6, summary=0.2))
     """
-    listed = choice if isinstance(choice, list | tuple) else [choice]
-    return tuple(_get_strategy(item) for item in listed)
+    return tuple(map(_get_strategy, choice if isinstance(choice, list | tuple) else [choice]))
 
 
 def as_json(choice: Strategies) -> list[Json]:
@@ -121,23 +109,23 @@ def describe_strategies(strategies: Iterable[Strategy]) -> list[Json]:
     return [{"strategy": strategy.name} | (asdict(strategy) if _is_known(strategy) else {}) for strategy in strategies]  # type: ignore[call-overload]
 
 
-def _is_known(strategy: Strategy) -> bool:
-    return type(strategy) is STRATEGY_KINDS.get(strategy.name)
-
-
 def _get_strategy(item: object) -> Strategy:
-    if isinstance(item, str):
-        item = {"strategy": item}
-    if _is_strategy(item):
-        return item
-    if not isinstance(item, dict):
+    if isinstance(item, str | dict):
+        item = _from_json(item if isinstance(item, dict) else {"strategy": item})
+    if not isinstance(item, Strategy):
         raise InvalidInput(
             f"{item!r} is no strategy: give a name, a strategy, or a name with options; {_known_names()}."
         )
-    kind = STRATEGY_KINDS.get(str(item.get("strategy")))
+    if _is_known(item):
+        _check_options(item)
+    return item
+
+
+def _from_json(given: Json) -> Strategy:
+    kind = STRATEGY_KINDS.get(str(given.get("strategy")))
     if kind is None:
-        raise InvalidInput(f"The strategy {item.get('strategy')!r} is unknown; {_known_names()}.")
-    options = {key: value for key, value in item.items() if key != "strategy"}
+        raise InvalidInput(f"The strategy {given.get('strategy')!r} is unknown; {_known_names()}.")
+    options = {key: value for key, value in given.items() if key != "strategy"}
     names = [option.name for option in fields(kind)]
     if unknown := set(options) - set(names):
         raise InvalidInput(f"{kind.name} has no option {', '.join(sorted(unknown))}; it has {', '.join(names)}.")
@@ -145,8 +133,25 @@ def _get_strategy(item: object) -> Strategy:
     return strategy
 
 
-def _is_strategy(item: object) -> TypeGuard[Strategy]:
-    return not isinstance(item, type) and all(hasattr(item, name) for name in ("name", "run"))
+def _check_options(strategy: Any) -> None:
+    """Raise `InvalidInput` for what is no option's value: numbers are whole, shares above 0 and at most 1."""
+    for option in fields(strategy):
+        value = getattr(strategy, option.name)
+        setting = f"{strategy.name}: {option.name}={value!r}"
+        if option.type == "int" and (type(value) is not int or not 0 <= value <= MAX_OPTION_VALUE):
+            raise InvalidInput(f"{setting}: give a whole number from 0 to {MAX_OPTION_VALUE}.")
+        if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
+            raise InvalidInput(f"{setting}: give a share above 0 and at most 1.")
+    if isinstance(strategy, SummaryBuffer | Threshold):
+        trigger, target, summary = astuple(strategy)
+        if not trigger > target > summary:
+            raise InvalidInput(f"{strategy!r}: each option must be above the next.")
+    if isinstance(strategy, Hierarchical) and strategy.recent + strategy.summary + strategy.facts > 1:
+        raise InvalidInput(f"{strategy!r}: recent, summary and facts are more than the whole room.")
+
+
+def _is_known(strategy: Strategy) -> bool:
+    return type(strategy) is STRATEGY_KINDS.get(strategy.name)
 
 
 def _known_names() -> str:

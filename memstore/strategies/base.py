@@ -13,22 +13,21 @@ among what was dropped. This module enforces the rules of every strategy:
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise, takewhile
-from typing import Any, Protocol, TypeAlias, TypeVar
+from itertools import groupby, takewhile
+from typing import Any, ClassVar, TypeAlias, TypeVar
 from uuid import UUID
 
-from memstore.errors import InvalidInput
 from memstore.models import INSTRUCTION_ROLES, Compression, Fact, Message, Role, Summary
 from memstore.providers import TokenCounter
 
 PROTECTED_TURNS = 4
 MESSAGE_OVERHEAD_TOKENS = 4
 FENCE_TOKENS = 24
-MAX_OPTION_VALUE = 1_000_000
 S = TypeVar("S", bound=Any)  # a summary, or its outline
 
 
@@ -42,6 +41,16 @@ class Turn:
     def first_seq(self) -> int:
         """The number of its first message."""
         return self.messages[0].seq
+
+    @property
+    def last_seq(self) -> int:
+        """The number of its last message."""
+        return self.messages[-1].seq
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Itself, as a block has the turns that it stands for."""
+        return (self,)
 
 
 def split_turns(messages: Sequence[Message]) -> tuple[list[Turn], list[Message]]:
@@ -100,38 +109,33 @@ class Block:
     @property
     def last_seq(self) -> int:
         """The number of the last message."""
-        return self.turns[-1].messages[-1].seq
+        return self.turns[-1].last_seq
 
 
 Entry: TypeAlias = Turn | Block
 
 
-def turns_of(entry: Entry) -> tuple[Turn, ...]:
-    """Return the turns of an entry."""
-    return entry.turns if isinstance(entry, Block) else (entry,)
-
-
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A turn that is in no entry any more, by which strategy and why."""
+    """Turns that are in no entry any more, by which strategy and why."""
 
-    turn: Turn
+    turns: tuple[Turn, ...]
     strategy: str
     reason: str
 
 
-class Strategy(Protocol):
-    """A way to compress a view. Frozen, and compared by its options.
+class Strategy(ABC):
+    """A way to compress a view: a frozen dataclass with its options.
 
-    One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: its
-    result is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
-    others they are not fetched.
+    `by_question`: the result depends on the question, by `view.relevance`, and is no part of a context's stable prefix.
+    `by_facts`: it reads `view.facts`, which are not fetched for others.
     """
 
-    @property
-    def name(self) -> str:
-        """The name in settings and receipts."""
+    name: ClassVar[str]
+    by_question: ClassVar[bool] = False
+    by_facts: ClassVar[bool] = False
 
+    @abstractmethod
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view compressed, or as it is. The same view gives the same result."""
 
@@ -165,18 +169,10 @@ class ConversationView:
         )
         return sum(self.size(entry) for entry in self.entries) + runs * FENCE_TOKENS
 
-    @property
-    def count(self) -> int:
-        """The number of turns of the conversation."""
-        return len(self.sizes)
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {seq: place for place, seq in enumerate(self.sizes)}
-
-    def index(self, turn: Turn) -> int:
-        """Return the index of a turn in the conversation."""
-        return self._places[turn.first_seq]
+    def turns_before(self, newest: int) -> list[Turn]:
+        """Return the turns that stand whole, but for the newest so many of the conversation."""
+        before = {*list(self.sizes)[: max(0, len(self.sizes) - newest)]}
+        return [entry for entry in self.entries if isinstance(entry, Turn) and entry.first_seq in before]
 
     def size(self, entry: Entry) -> int:
         """Return the tokens of an entry."""
@@ -184,7 +180,7 @@ class ConversationView:
 
     def whole(self, entry: Entry) -> int:
         """Return the tokens of the turns of an entry before anything was compressed."""
-        return sum(self.sizes[turn.first_seq] for turn in turns_of(entry))
+        return sum(self.sizes[turn.first_seq] for turn in entry.turns)
 
     def is_protected(self, entry: Entry) -> bool:
         """Return whether the entry must stay as it is."""
@@ -192,7 +188,7 @@ class ConversationView:
 
     def block(self, strategy: Strategy, entries: Sequence[Entry], text: str, since: int) -> Block:
         """Return a block for entries that stand side by side."""
-        covered = tuple(turn for entry in entries for turn in turns_of(entry))
+        covered = tuple(turn for entry in entries for turn in entry.turns)
         return Block(strategy.name, text, covered, self.counter.count(f"{text}\n"), since)
 
     def with_blocks(self, blocks: Sequence[Block]) -> ConversationView:
@@ -207,7 +203,7 @@ class ConversationView:
             if block is None:
                 entries += taken
                 continue
-            covered = tuple(turn for entry in taken for turn in turns_of(entry))
+            covered = tuple(turn for entry in taken for turn in entry.turns)
             if covered != block.turns or any(map(self.is_protected, taken)):
                 raise ValueError(f"A block takes what is not to be taken: the turn {taken[0].first_seq}")
             shorter = block.tokens + FENCE_TOKENS < sum(map(self.size, taken))
@@ -217,23 +213,17 @@ class ConversationView:
     def without(self, strategy: Strategy, turns: Sequence[Turn], reason: str) -> ConversationView:
         """Return the view without these turns; protected ones, and what another strategy has taken, stay."""
         gone = {turn.first_seq for turn in turns} - self.protected
+        left_out = [entry for entry in self.entries if isinstance(entry, Turn) and entry.first_seq in gone]
+        if not left_out:
+            return self
         entries = tuple(entry for entry in self.entries if isinstance(entry, Block) or entry.first_seq not in gone)
-        dropped = tuple(
-            Dropped(entry, strategy.name, reason)
-            for entry in self.entries
-            if isinstance(entry, Turn) and entry.first_seq in gone
-        )
-        return replace(self, entries=entries, dropped=self.dropped + dropped)
+        dropped = Dropped(tuple(left_out), strategy.name, reason)
+        return replace(self, entries=entries, dropped=(*self.dropped, dropped))
 
     def runs(self, begin: int, end: int) -> list[list[Entry]]:
         """Return the entries from index `begin` to before `end` that may be taken, as runs between protected ones."""
-        runs: list[list[Entry]] = [[]]
-        for entry in self.entries[begin:end]:
-            if self.is_protected(entry):
-                runs.append([])
-            else:
-                runs[-1].append(entry)
-        return [run for run in runs if run]
+        groups = groupby(self.entries[begin:end], key=self.is_protected)
+        return [list(run) for is_protected, run in groups if not is_protected]
 
 
 def view_of(
@@ -280,36 +270,17 @@ def compress(view: ConversationView, strategies: Sequence[Strategy]) -> Conversa
         after = strategy.run(view)
         if after.entries != view.entries:
             kept = set(map(id, after.entries))
-            turns = sum(len(turns_of(entry)) for entry in view.entries if id(entry) not in kept)
+            turns = sum(len(entry.turns) for entry in view.entries if id(entry) not in kept)
             step = Compression(strategy.name, view.tokens, after.tokens, turns)
             after = replace(after, steps=(*view.steps, step))
         view = after
     return view
 
 
-def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[str] = ()) -> None:
-    """Raise `InvalidInput` for what is no option's value.
-
-    Numbers of turns or tokens are whole and from 1, or 0 for those in `zero`; shares are above 0 and at most 1. Each of
-    those in `falling` is above the next.
-    """
-    for option in fields(strategy):
-        value = getattr(strategy, option.name)
-        least = 0 if option.name in zero else 1
-        setting = f"{strategy.name}: {option.name}={value!r}"
-        if option.type == "int" and (type(value) is not int or not least <= value <= MAX_OPTION_VALUE):
-            raise InvalidInput(f"{setting}: give a whole number from {least}.")
-        if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
-            raise InvalidInput(f"{setting}: give a share above 0 and at most 1.")
-    values = [getattr(strategy, name) for name in falling]
-    if any(upper <= lower for upper, lower in pairwise(values)):
-        raise InvalidInput(f"{strategy.name}: of {', '.join(falling)} each must be above the next, not {values}.")
-
-
 # The cover: which summaries stand for what is older than the recent turns. Old coarse, near fine.
 
 
-class _Nest:
+class _SummaryTree:
     """Summaries, each followed by those under it.
 
     The ones under a summary are looked up on demand: a cover refines few.
@@ -322,7 +293,7 @@ class _Nest:
         self._starts = [summary.from_seq for summary in self.ordered]
         self._upto_seq = upto_seq
 
-    def side_by_side(self, place: int, to_seq: float) -> list[int]:
+    def siblings(self, place: int, to_seq: float) -> list[int]:
         """Return the places, from one on, of the largest summaries up to a message."""
         places = []
         while place < len(self._starts) and self._starts[place] <= to_seq:
@@ -330,11 +301,11 @@ class _Nest:
             place = bisect_right(self._starts, self.ordered[place].to_seq, place)
         return places
 
-    def finer(self, place: int) -> tuple[list[int], int]:
+    def children(self, place: int) -> tuple[list[int], int]:
         """Return the places of those right under a summary, and how much longer they are; none where they leave out
         messages: refining must lose none."""
         summary = self.ordered[place]
-        under = self.side_by_side(place + 1, summary.to_seq)
+        under = self.siblings(place + 1, summary.to_seq)
         reach = summary.from_seq
         for child in under:
             if self._starts[child] != reach:
@@ -356,16 +327,17 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     oldest are left out. Then each is replaced by the finer ones under it while they fit, the newest first. So with more
     tokens never fewer messages are covered, and nothing that is returned could be refined within the tokens left.
     """
-    nest = _Nest((summary for summary in summaries if summary.level >= 1 and summary.from_seq <= upto_seq), upto_seq)
+    covering = [summary for summary in summaries if summary.level >= 1 and summary.from_seq <= upto_seq]
+    tree = _SummaryTree(covering, upto_seq)
     chosen: list[int] = []
-    for root in reversed(nest.side_by_side(0, math.inf)):
-        if nest.ordered[root].tokens > tokens:
+    for root in reversed(tree.siblings(0, math.inf)):
+        if tree.ordered[root].tokens > tokens:
             break
         chosen.append(root)
-        tokens -= nest.ordered[root].tokens
+        tokens -= tree.ordered[root].tokens
     place = 0
     while place < len(chosen):
-        under, longer_by = nest.finer(chosen[place])
+        under, longer_by = tree.children(chosen[place])
         if under and longer_by <= tokens:
             tokens -= longer_by
             chosen[place : place + 1] = reversed(under)
@@ -374,4 +346,4 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
                 place = 0
         else:
             place += 1
-    return [nest.ordered[position] for position in chosen]
+    return [tree.ordered[position] for position in chosen]

@@ -7,22 +7,16 @@ the tokens pass the trigger, the boundary moves until they are down to the targe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import ClassVar
 
-from memstore.derive.chunking import sentences
+from memstore.derive.summaries.choice import MAX_SENTENCES, choose_sentences, top_sentences
 from memstore.derive.summaries.cues import score_sentence
-from memstore.derive.summaries.extractive import (
-    EMPTY_SUMMARY,
-    MAX_SENTENCES,
-    choose_sentences,
-    top_sentences,
-)
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
-from memstore.errors import InvalidInput
+from memstore.language.sentences import sentences
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
 from memstore.strategies.base import (
@@ -32,9 +26,7 @@ from memstore.strategies.base import (
     Entry,
     Strategy,
     Turn,
-    check_options,
     cover,
-    turns_of,
 )
 
 MIN_OUTCOME_TOKENS, MAX_OUTCOME_TOKENS = 30, 120
@@ -47,72 +39,110 @@ EMPTY_BLOCK_TEXT = "…"
 MAX_EPISODE_TOKENS = 400
 MAX_SHORTENED_CHARS = 200
 MAX_TURNS_BEFORE_CALL = 6
-# Older compactions share one.
-MAX_OWN_BLOCKS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryBuffer:
-    """Above `trigger` of the room the oldest turns become one summary, until `target` is reached.
+class Compaction:
+    """Above `trigger` of the room the oldest turns become blocks of text, until `target` is reached.
 
-    The summary takes at most `summary` of the room. It is made anew at each trigger and stays between them.
+    All tokens are shares of the room. The newest `middle` of these turns become a summary in `summary` of it. The facts
+    from all of them have `facts`; where there are none, the oldest turns have it for their coarsest summaries or best
+    lines. Without `facts` one summary stands for all of these turns.
     """
+
+    trigger: float
+    target: float
+    summary: float
+    facts: float = 0.0
+    middle: int = 0
+
+    def run(self, view: ConversationView, strategy: Strategy) -> ConversationView:
+        """Return the view with its older part compacted, in the name of a strategy."""
+        end, since = self._find_boundary(view)
+        if not end:
+            return view
+        begin = max(0, end - self.middle) if self.facts else 0
+        older, newer = view.runs(0, begin), view.runs(begin, end)
+        shares = (self.facts, self.summary) if older else (0, self.summary + self.facts)
+        parts = [*_share(view, older, shares[0]), *_share(view, newer, shares[1])]
+        known = _facts(view, [turn for entry in view.entries[:end] for turn in entry.turns]) if self.facts else []
+        calls, blocks = ToolSummaries(view), []
+        upto = max((place for seq, place in calls.places.items() if seq <= since), default=0)
+        for run, room in parts:
+            lines: list[str] = []
+            for line in known:
+                tokens = view.counter.count(f"{line}\n")
+                if tokens > room:
+                    break
+                lines.append(line)
+                room -= tokens
+            known = []
+            if room > 0:
+                lines.append(digest(calls, [turn for entry in run for turn in entry.turns], room, upto))
+            blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY_BLOCK_TEXT, since))
+        return view.with_blocks(blocks)
+
+    def _find_boundary(self, view: ConversationView) -> tuple[int, int]:
+        """Return the index of the first entry that stays, and the number of the message with which it became that.
+
+        What the compacted part may take counts in full. Entries that became blocks counted whole before they did.
+        Linear in the entries.
+        """
+        trigger, target = self.trigger * view.room, self.target * view.room
+        allotted = (self.summary + self.facts) * view.room
+        blocks = [(entry.since, place) for place, entry in enumerate(view.entries) if isinstance(entry, Block)]
+        blocks.sort(reverse=True)
+        sizes = [view.whole(entry) for entry in view.entries]
+        end = since = live = 0
+        for place, entry in enumerate(view.entries):
+            live += sizes[place]
+            while blocks and blocks[-1][0] <= entry.last_seq:
+                _, shrunk = blocks.pop()
+                size = view.size(view.entries[shrunk])
+                if end <= shrunk <= place:
+                    live -= sizes[shrunk] - size
+                sizes[shrunk] = size
+            if live + (allotted if end else 0) <= trigger:
+                continue
+            while end <= place - PROTECTED_TURNS and live + allotted > target:
+                live -= 0 if view.is_protected(view.entries[end]) else sizes[end]
+                end, since = end + 1, entry.last_seq
+        return end, since
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryBuffer(Strategy):
+    """Above `trigger` of the room the oldest turns become one summary in `summary` of it, until `target` is reached."""
 
     trigger: float = 0.8
     target: float = 0.6
     summary: float = 0.2
     name: ClassVar[str] = "summary_buffer"
 
-    def __post_init__(self) -> None:
-        check_options(self, falling=("trigger", "target", "summary"))
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part summarized."""
-        points = compaction_points(view, self.trigger, self.target, self.summary)
-        if not points:
-            return view
-        limit = int(self.summary * view.room)
-        return view.with_blocks(_make_blocks(view, self, (0, points[-1].end), limit, points[-1].since))
+        return Compaction(self.trigger, self.target, self.summary).run(view, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
-    """Above `trigger` of the room the older half is compacted, to `target`; each compaction has a block of its own.
-
-    All blocks together take at most `blocks` of the room: the newest half of it, the next a quarter and so on, so that
-    older parts are coarser.
-    """
+class Threshold(Strategy):
+    """The same with a longer summary of more turns: above `trigger` the older half goes into `blocks` of the room."""
 
     trigger: float = 0.8
     target: float = 0.5
     blocks: float = 0.25
     name: ClassVar[str] = "threshold"
 
-    def __post_init__(self) -> None:
-        check_options(self, falling=("trigger", "target", "blocks"))
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part compacted."""
-        points = compaction_points(view, self.trigger, self.target, self.blocks)
-        if not points:
-            return view
-        ends = [0, *(point.end for point in points)]
-        ends = [0, *ends[-MAX_OWN_BLOCKS:]] if len(ends) > MAX_OWN_BLOCKS + 1 else ends
-        limit = int(self.blocks * view.room)
-        made: list[Block] = []
-        for begin, end in reversed(list(pairwise(ends))):
-            limit = limit // 2 if begin else limit
-            made += _make_blocks(view, self, (begin, end), limit, points[-1].since)
-        return view.with_blocks(made)
+        return Compaction(self.trigger, self.target, self.blocks).run(view, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Hierarchical:
+class Hierarchical(Strategy):
     """The recent whole, the middle summarized, and of all of it the facts.
 
-    Recent turns have `recent` of the room, with a fifth more before the boundary moves. The `middle` turns before them
-    are summarized in `summary` of the room; of those before, and of the middle, the facts stand, in `facts` of the
-    room. Where nothing is known of the oldest turns, their coarsest summaries or most telling lines stand instead.
+    Recent turns have `recent` of the room, with a fifth more before the boundary moves.
     """
 
     recent: float = 0.5
@@ -122,102 +152,19 @@ class Hierarchical:
     name: ClassVar[str] = "hierarchical"
     by_facts: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        check_options(self)
-        if self.recent + self.summary + self.facts > 1:
-            raise InvalidInput(
-                f"{self.name}: recent, summary and facts are more than the whole room; make one smaller."
-            )
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view in its three parts."""
-        points = self._points(view)
-        if not points:
-            return view
-        end, since = points[-1].end, points[-1].since
-        begin = max(0, end - self.middle)
-        fact_lines = _facts(view, [turn for entry in view.entries[:end] for turn in turns_of(entry)])
-        old = _make_blocks(view, self, (0, begin), int(self.facts * view.room), since, fact_lines)
-        limit = int((self.summary if old else self.summary + self.facts) * view.room)
-        middle = _make_blocks(view, self, (begin, end), limit, since, () if old else fact_lines)
-        return view.with_blocks([*old, *middle])
-
-    def _points(self, view: ConversationView) -> list[CompactionPoint]:
-        allotted = self.summary + self.facts
-        return compaction_points(view, 1.2 * self.recent + allotted, self.recent + allotted, allotted)
+        told = self.summary + self.facts
+        return Compaction(1.2 * self.recent + told, self.recent + told, self.summary, self.facts, self.middle).run(
+            view, self
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPoint:
-    """The entries before index `end` were compressed when the message `since` had come."""
-
-    end: int
-    since: int
-
-
-def compaction_points(view: ConversationView, trigger: float, target: float, allotted: float) -> list[CompactionPoint]:
-    """Return the compactions of the conversation's past in order; the last one's `end` is the boundary of today.
-
-    Tokens are shares of the view's room; `allotted` is what the compressed part may take, and counts in full. Entries
-    that became blocks counted whole before they did. Linear in the entries.
-    """
-    points: list[CompactionPoint] = []
-    blocks = sorted((entry.since, place) for place, entry in enumerate(view.entries) if isinstance(entry, Block))
-    current = [view.whole(entry) for entry in view.entries]
-    begin = live = due = 0
-    for place, entry in enumerate(view.entries):
-        seq = turns_of(entry)[-1].messages[-1].seq
-        live += current[place]
-        while due < len(blocks) and blocks[due][0] <= seq:
-            shrunk = blocks[due][1]
-            if shrunk >= begin and shrunk <= place:
-                live -= current[shrunk] - view.size(view.entries[shrunk])
-            current[shrunk] = view.size(view.entries[shrunk])
-            due += 1
-        compressed = allotted * view.room if points else 0
-        if live + compressed <= trigger * view.room:
-            continue
-        moved = begin
-        while moved <= place - PROTECTED_TURNS and live + allotted * view.room > target * view.room:
-            live -= 0 if view.is_protected(view.entries[moved]) else current[moved]
-            moved += 1
-        if moved > begin:
-            points.append(CompactionPoint(moved, seq))
-            begin = moved
-    return points
-
-
-def _make_blocks(
-    view: ConversationView,
-    strategy: Strategy,
-    span: tuple[int, int],
-    limit: int,
-    since: int,
-    notes: Sequence[str] = (),
-) -> list[Block]:
-    """Return a block for each run of entries in `span` between protected ones, of at most `limit` tokens in all.
-
-    `limit` is shared by size; `notes` are lines that come first, where they fit, in the first block.
-    """
-    runs = view.runs(*span)
-    calls = ToolSummaries(view)
-    upto = max((place for seq, place in calls.places.items() if seq <= since), default=0)
-    whole = sum(view.whole(entry) for run in runs for entry in run)
-    blocks = []
-    for run in runs:
-        room = limit * sum(view.whole(entry) for entry in run) // max(1, whole)
-        lines: list[str] = []
-        for note in notes:
-            tokens = view.counter.count(f"{note}\n")
-            if tokens > room:
-                break
-            lines.append(note)
-            room -= tokens
-        notes = ()
-        if room > 0:
-            lines.append(digest(calls, [turn for entry in run for turn in turns_of(entry)], room, upto))
-        blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY_BLOCK_TEXT, since))
-    return blocks
+def _share(view: ConversationView, runs: Sequence[Sequence[Entry]], share: float) -> list[tuple[Sequence[Entry], int]]:
+    """Return runs of entries, each with its part of a share of the room, by size."""
+    sizes = [sum(map(view.whole, run)) for run in runs]
+    limit = int(share * view.room)
+    return [(run, limit * size // max(1, sum(sizes))) for run, size in zip(runs, sizes, strict=True)]
 
 
 def _facts(view: ConversationView, turns: Sequence[Turn]) -> list[str]:
@@ -235,25 +182,19 @@ def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -
     the turn at index `upto`. Return "" where nothing fits.
     """
     view = calls.view
-    first, last = turns[0].first_seq, turns[-1].messages[-1].seq
+    first, last = turns[0].first_seq, turns[-1].last_seq
     inside = [summary for summary in view.summaries if first <= summary.from_seq and summary.to_seq <= last]
     above = sorted(cover(inside, last, int(SUMMARIES_SHARE * limit)), key=lambda summary: summary.from_seq)
     written = [" ".join(summary.text.split()) for summary in above if summary.text != EMPTY_SUMMARY]
     room = limit - sum(view.counter.count(f"{text}\n") for text in written)
     said = "\n".join(written)
-    outcome = max(
-        MIN_OUTCOME_TOKENS, min(MAX_OUTCOME_TOKENS, int(CALLS_SHARE * room / max(1, sum(map(is_call, turns)))))
-    )
-    lines = [line for line in _lines(calls, turns, outcome, upto) if line.partition(": ")[2] not in said]
-    return "\n".join([*written, *best_lines(view, lines, room)])
-
-
-def _lines(calls: ToolSummaries, turns: Sequence[Turn], outcome: int, upto: int) -> Iterator[str]:
+    share = int(CALLS_SHARE * room / max(1, sum(map(is_call, turns))))
+    outcome = max(MIN_OUTCOME_TOKENS, min(MAX_OUTCOME_TOKENS, share))
+    lines: list[str] = []
     for turn in turns:
-        if is_call(turn):
-            yield f"Tool: {calls.summarize(turn, upto, outcome)}"
-        else:
-            yield from sentence_lines([turn])
+        lines += [f"Tool: {calls.summarize(turn, upto, outcome)}"] if is_call(turn) else sentence_lines([turn])
+    lines = [line for line in lines if line.partition(": ")[2] not in said]
+    return "\n".join([*written, *best_lines(view, lines, room)])
 
 
 def sentence_lines(turns: Sequence[Turn]) -> list[str]:
@@ -281,7 +222,7 @@ def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class GoalBatch:
+class GoalBatch(Strategy):
     """A goal is what a user asked for, up to the final answer with no call of a tool open.
 
     Those that at least `older_than` goals came after become a block each: the goal, what was done, the outcome. Blocks
@@ -292,22 +233,19 @@ class GoalBatch:
     share: float = 0.4
     name: ClassVar[str] = "goal_batch"
 
-    def __post_init__(self) -> None:
-        check_options(self, zero=("older_than",))
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with old completed goals as episodes."""
         goals = _split_goals(view)
         calls = ToolSummaries(view)
         blocks = []
         for place, goal in enumerate(goals[: max(0, len(goals) - self.older_than)]):
-            turns = [turn for entry in goal for turn in turns_of(entry)]
+            turns = [turn for entry in goal for turn in entry.turns]
             if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
                 continue
-            present = turns_of(goals[place + self.older_than][0])[0] if self.older_than else turns[-1]
+            present = goals[place + self.older_than][0].turns[0] if self.older_than else turns[-1]
             limit = min(MAX_EPISODE_TOKENS, int(self.share * sum(view.whole(entry) for entry in goal)))
             text = _episode(calls, turns, calls.places[present.first_seq], limit)
-            blocks.append(view.block(self, goal, text, present.messages[-1].seq))
+            blocks.append(view.block(self, goal, text, present.last_seq))
         return view.with_blocks(blocks)
 
 
@@ -334,12 +272,12 @@ def _split_goals(view: ConversationView) -> list[list[Entry]]:
     goals: list[list[Entry]] = []
     previous = None
     for entry in view.entries:
-        role = turns_of(entry)[0].messages[0].role
+        role = entry.turns[0].messages[0].role
         if role == Role.USER and previous != Role.USER:
             goals.append([])
         if goals:
             goals[-1].append(entry)
-        previous = turns_of(entry)[-1].messages[0].role
+        previous = entry.turns[-1].messages[0].role
     return goals
 
 
@@ -356,7 +294,7 @@ def _join(lines: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCalls:
+class ToolCalls(Strategy):
     """Each call older than `older_than` turns becomes a sentence each for tool, reason and outcome.
 
     An outcome has a `share` of the tokens of its result, at least `least` and at most `most`. What it keeps follows
@@ -370,9 +308,6 @@ class ToolCalls:
     least: int = 40
     most: int = 300
     name: ClassVar[str] = "tool_calls"
-
-    def __post_init__(self) -> None:
-        check_options(self)
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with old calls summarized."""
@@ -399,7 +334,7 @@ class ToolSummaries:
 
     def __init__(self, view: ConversationView) -> None:
         self.view = view
-        self.turns = [turn for entry in view.entries for turn in turns_of(entry)]
+        self.turns = [turn for entry in view.entries for turn in entry.turns]
         self.places = {turn.first_seq: place for place, turn in enumerate(self.turns)}
 
     @cached_property

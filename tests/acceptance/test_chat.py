@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import memstore
-from memstore.cli.chat import SILENCE_SECONDS
 from tests import ollama_server as does
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, Terminal, environment, terminal, variables
 from tests.helpers.tokenizers import as_gguf, byte_level
@@ -335,21 +334,6 @@ class FactsServer(ScriptedOllama):
         return work
 
 
-@pytest.mark.slow
-def test_a_model_is_asked_for_facts_after_a_silence_and_the_next_line_frees_it(url: str, server: ReadingOllama) -> None:
-    server.script += [streams("Honey."), streams("At once.")]
-    with FactsServer() as facts, chatting(url, server, **variables(facts.settings)) as person:
-        person.expect("> ")
-        person.type("I keep bees on the roof.\n")
-        person.expect("Honey.")
-        assert not facts.is_asked.wait(SILENCE_SECONDS / 2)
-        assert facts.is_asked.wait(SILENCE_SECONDS + 20)
-        person.type("And now?\n")
-        assert facts.is_hung_up.wait(20), "the server works on facts while an answer is awaited"
-        person.expect("At once.")
-        assert "not derived" not in person.shown
-
-
 def test_a_model_is_asked_for_facts_after_six_turns_however_fast_they_come_and_at_the_end(
     url: str, server: ReadingOllama
 ) -> None:
@@ -379,6 +363,28 @@ def test_a_model_is_asked_for_facts_after_six_turns_however_fast_they_come_and_a
     assert (texts, stats["pending"]) == ([BEES["text"]], 0)
 
 
+@pytest.mark.parametrize(("said", "code"), [("/quit\n", 0), ("", 130)])
+def test_a_call_that_goes_on_at_the_end_can_be_left_for_later(
+    url: str, server: ReadingOllama, said: str, code: int
+) -> None:
+    server.script += [streams(f"Answer {number}.") for number in range(1, 7)]
+    with FactsServer() as facts, chatting(url, server, **variables(facts.settings)) as person:
+        person.expect("> ")
+        for number in range(1, 7):
+            person.type("I keep bees on the roof.\n")
+            person.expect(f"Answer {number}.")
+            person.expect("> ", number + 1)
+        assert facts.is_asked.wait(20)
+        if said:
+            person.type(said)
+            person.expect("Ctrl-C leaves it for later")
+        person.process.send_signal(signal.SIGINT)
+        assert person.ended() == code
+        assert facts.is_hung_up.wait(20)
+        assert "Traceback" not in person.shown
+    assert derived(url)[1]["pending"] == 1
+
+
 def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: ReadingOllama) -> None:
     server.script.append(streams("Honey."))
     with FactsServer() as facts, chatting(url, server, **variables(facts.settings)) as person:
@@ -386,7 +392,7 @@ def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: Read
         person.type("I keep bees on the roof.\n")
         person.expect("> ", 2)
         person.type("\x04")
-        assert facts.is_asked.wait(SILENCE_SECONDS / 2), "it waits for no silence"
+        assert facts.is_asked.wait(20)
         person.process.send_signal(signal.SIGINT)
         assert person.ended() == 0
         assert facts.is_hung_up.wait(20)

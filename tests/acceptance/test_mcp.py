@@ -631,7 +631,7 @@ async def test_half_a_surrogate_pair_is_answered_over_http(url: str, version: st
 
 
 async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"embedder": "none", "server_timeout_seconds": 2.0}
+    monkeypatch.setattr("memstore.server.http.app.ANSWER_SECONDS", 2.0)
 
     async def slowly(*_: object, **__: object) -> list[Any]:
         await asyncio.sleep(60)
@@ -643,7 +643,7 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
 
     async with (
         asyncio.timeout(ENDS),
-        await AsyncMemoryStore.open(url, settings=settings) as store,
+        await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store,
         asking(store, mcp=load_mcp(store)) as http,
     ):
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 import memstore
 from memstore.models import CallProgress
 from tests.command_line import EMBEDDER, Run, script
-from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, raw, says, status
+from tests.ollama_server import Behaviour, Json, ScriptedOllama, raw, says, status
 from tests.rest import asking, path
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -66,7 +65,7 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
 
 
 def models_at(base: str, url: str) -> dict[str, str]:
-    timeouts = {f"{each}_timeout_seconds": "2" for each in ("openai", "ollama", "embedding", "rerank")}
+    timeouts = {f"{each}_timeout_seconds": "2" for each in ("openai", "ollama", "embedding")}
     names = dict.fromkeys(("facts_model", "embedder", "reranker"), "openai:qwen3:4b-instruct")
     places = {"database_url": url, "ollama_url": base, "openai_url": f"{base}/v1"}
     return places | names | timeouts | {"summary_model": "ollama:qwen3:4b-instruct"}
@@ -142,11 +141,10 @@ PRICES = {"summary_price": "1/10", "facts_price": "0.25/2"}
 
 
 class CountingOllama(ScriptedOllama):
-    """A server that answers after `delay` seconds, and counts: whose words a call had, for what, and its tokens."""
+    """A server that counts: whose words a call had, for what, and its tokens."""
 
-    def __init__(self, delay: float = 0.0) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.delay = delay
         self.counted: list[tuple[str, str, int, int]] = []  # user, deriver, tokens in and out
 
     def next(self, body: Json) -> Behaviour:
@@ -154,17 +152,11 @@ class CountingOllama(ScriptedOllama):
         user = "bob" if "Bob" in body["messages"][-1]["content"] else "alice"
         tokens = (1000 + 7 * len(self.counted), 30 + len(self.counted))
         self.counted.append((user, DERIVERS[not is_summary], *tokens))
-        answer = says(
+        return says(
             {"summary": f"{user.title()} saw places."} if is_summary else {"facts": []},
             prompt_eval_count=tokens[0],
             eval_count=tokens[1],
         )
-
-        def behave(handler: Handler) -> None:
-            time.sleep(self.delay)
-            answer(handler)
-
-        return behave
 
     def total(self, *users: str) -> dict[str, tuple[int, int, int]]:
         mine = {name: [one for one in self.counted if one[1] == name and one[0] in users] for name in DERIVERS}
@@ -265,11 +257,10 @@ async def test_stats_and_rest_have_what_the_server_counted_of_each_user(
 
 def test_a_plan_reckons_with_what_calls_took_here(cli: Run, url: str) -> None:
     talk_for_days(url, "alice", days=4)
-    with CountingOllama(delay=0.3) as server:
+    with CountingOllama() as server:
         prices = settings_of(server, url, **PRICES)
         first = cli("backfill", "plan", "--json", **prices).json
-        assert (first["derivers"]["facts"]["assumed"], first["seconds"]) == (True, None)
-        assert first["cost"] > 0, "of assumed tokens"
+        assert first["model_tokens"] > 0, "they are assumed"
         assert cli("derive", **prices).code == 0
         total = server.total("alice")
         talk_for_days(url, "bob", days=8)
@@ -280,11 +271,6 @@ def test_a_plan_reckons_with_what_calls_took_here(cli: Run, url: str) -> None:
             assert planned["calls"] >= 7
             tokens = (planned["prompt_tokens"], planned["answer_tokens"])
             assert tokens == pytest.approx((share * read, share * written), abs=1)
-            assert planned["cost"] == pytest.approx(share * money(total)[name], rel=0.01)
-            assert 0.3 * planned["calls"] < planned["seconds"] < 1.5 * planned["calls"]
-        assert plan["seconds"] == pytest.approx(sum(plan["derivers"][name]["seconds"] for name in DERIVERS))
-        assert plan["cost"] == pytest.approx(sum(plan["derivers"][name]["cost"] for name in DERIVERS))
-        assert f"cost {plan['cost']:.4f}, by this store's earlier calls" in cli("backfill", "plan", **prices).err
         ran = cli("backfill", "run", **prices)
         new = server.total("bob")
         calls, read, written = (sum(numbers) for numbers in zip(*new.values(), strict=True))

@@ -253,13 +253,14 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_read(
 
 
 async def test_what_takes_too_long_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await AsyncMemoryStore.open(url, settings=HASHING | {"server_timeout_seconds": 0.2}) as store:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
 
         async def slowly(**_: object) -> dict[str, int]:
             await asyncio.sleep(30)
             return {}
 
         monkeypatch.setattr(store, "stats", slowly)
+        monkeypatch.setattr("memstore.server.http.app.ANSWER_SECONDS", 0.2)
         async with asking(store) as client:
             await refused(await client.get("/v1/stats"), 503, "too-slow")
 

@@ -246,7 +246,8 @@ class Machine(RuleBasedStateMachine):
         assert (said[-1] == question) if question else (asked[-1].draft.content in said)
         assert words(json.dumps(made.messages)) <= life.model.words()
         assert ask(budget=budget).messages == made.messages
-        assert (replayed := life.scope.replay(made)).exact and replayed.messages == made.messages
+        if made.receipt.id is not None:
+            assert life.scope.replay(made).messages == made.messages
 
     @call(who=NAMES, room=ROOMS)
     def remember_the_moment(self, who: str, room: str) -> None:

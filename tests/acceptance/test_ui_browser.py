@@ -57,7 +57,6 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "messages", fact.sources[0]) if fact.sources else hard,
         url_to(*of, "facts", state="all"),
         url_to(*of, "facts", fact.id),
-        url_to(*of, "relations"),
         url_to(*of, "recall", q=SCRIPT, conversation=SCRIPT),
         url_to(*of, "contexts"),
         url_to(*of, "contexts", receipt.id),

@@ -33,7 +33,6 @@ from tests.helpers.fakes import ScriptedChatModel
 from tests.helpers.user_rows import rows
 from tests.working import (
     HASHING,
-    QUICK,
     START,
     fill,
     number,
@@ -93,7 +92,7 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
     with memstore.open(url, settings=HASHING) as store:
         backfill, whole = store.backfills.begin(), pending(url)
     chance, killed = random.Random(7), 0
-    settings = HASHING | QUICK | {"worker_attempts": 1000, "worker_stalled_seconds": 3}
+    settings = HASHING | {"worker_attempts": 1000}
 
     def begun(stack: ExitStack) -> BaseProcess:
         return stack.enter_context(forked_worker(url, tmp_path / "worker.log", settings))
@@ -123,7 +122,7 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
 
 
 async def test_what_a_dead_worker_had_is_taken_up_and_what_a_living_one_has_is_not(url: str) -> None:
-    async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
+    async with await WorkingStore.open(url, settings=HASHING) as store:
         await store.worker(1)  # makes the queue's tables
         talks = [store.user(name).conversation("talk") for name in ("alice", "bob")]
         for talk in talks:
@@ -177,7 +176,7 @@ class Poisoned(HashingEmbedder):
 
 async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url: str) -> None:
     embedder = Poisoned(256)
-    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 2}) as store:
+    async with await WorkingStore.open(url, settings=HASHING | {"worker_attempts": 2}) as store:
         store._runtime.__dict__["embedder"] = embedder
         for name in ("good", "bad"):
             await store.user("alice").conversation(name).add_many(said(name, 12))
@@ -236,7 +235,7 @@ async def test_workers_read_conversations_in_the_order_in_which_they_were_said(u
         return {"facts": []}
 
     asked: list[str] = []
-    async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
+    async with await WorkingStore.open(url, settings=HASHING) as store:
         store._runtime.__dict__["chat_models"] = (None, ScriptedChatModel([answer] * 4))
         for (name, day), text in days.items():
             await store.user("alice").conversation(name).add("user", text, occurred_at=START + timedelta(days=day))
@@ -250,7 +249,7 @@ async def test_workers_read_conversations_in_the_order_in_which_they_were_said(u
 
 
 async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:
-    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 1}) as store:
+    async with await WorkingStore.open(url, settings=HASHING | {"worker_attempts": 1}) as store:
         store._runtime.__dict__["chat_models"] = (None, ScriptedChatModel())
         await store.user("alice").conversation("talk").add_many(said("talk", 12))
 

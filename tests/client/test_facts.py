@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -254,7 +253,7 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     extract = reader_extractor.extract
 
     def reworded(said: Utterance, notes: Sequence[Note], before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
-        return [replace(draft, text=f"It is so: {draft.text}") for draft in extract(said, notes, before)]
+        return [draft.with_columns(text=f"It is so: {draft.fact.text}") for draft in extract(said, notes, before)]
 
     monkeypatch.setattr(reader_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "reader/test")

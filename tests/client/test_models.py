@@ -514,7 +514,7 @@ async def test_events_tell_what_a_model_made_and_what_waits_tells_nothing(store:
     assert [event.type for event in told] == ["facts_extracted"]
     [extracted] = await trip.user.events(types=["facts_extracted"])
     assert extracted.body == {"recipe": extracted.body["recipe"], "from_seq": 1, "to_seq": 1, "facts": 1}
-    assert extracted.body["recipe"].startswith("llm-facts/4/scripted/")
+    assert extracted.body["recipe"].startswith("llm-facts/5/scripted/")
     await store.derive()
     [completed] = await trip.user.events(types=["summarization_completed"])
     assert completed.body["strategy"].startswith("llm-summary/1/scripted/")

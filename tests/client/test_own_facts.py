@@ -281,3 +281,17 @@ async def test_what_another_must_not_eat_or_take_stands_behind_ones_own(store: A
         assert standing == expected[: len(standing)], budget
     assert standing == expected
     assert [line.text for line in (await alice.profile(400)).lines if line.section == "holds"] == expected
+
+
+async def test_who_somebody_is_stands_in_larger_contexts_and_is_found_in_small_ones(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.add_fact("Alice is allergic to peanuts.", subject="Alice", type="constraint")
+    await alice.add_fact("Alice is a nurse at St Mary's.", subject="Alice", type="identity", attribute="job")
+    for question, budget, expected in (
+        ("What shall we cook?", 3000, ["Alice is allergic to peanuts.", "Alice is a nurse at St Mary's."]),
+        ("What shall we cook?", 1000, ["Alice is allergic to peanuts."]),
+        ("Where does Alice work as a nurse?", 1000, ["Alice is allergic to peanuts."]),
+    ):
+        context = await alice.conversation("now").context(question, budget=budget)
+        assert [one.preview for one in context.receipt.included if one.standing] == expected
+    assert any("Alice is a nurse at St Mary's." in message["content"] for message in context.messages)

@@ -162,7 +162,7 @@ async def test_a_profile_in_a_context_stands_at_its_start_and_goes_with_what_is_
     assert 0 < context.receipt.sections["profile"] <= 300
     (told,) = [one for one in context.receipt.included if one.section == "profile"]
     assert set(told.others).isdisjoint(one.id for one in context.receipt.included if one.kind == "fact")
-    assert (await alice.replay(context)).exact
+    assert (await alice.replay(context)).messages == context.messages
     other = await talk.context("Who is Tom?", budget=1500, sections=[Section("profile", maximum=300)])
     assert message in [one["content"] for one in other.messages]
     tiny = await talk.context("What do I teach?", budget=150, sections=[Section("profile")])
@@ -198,7 +198,7 @@ async def test_what_is_pinned_stands_before_all_else_and_what_is_unimportant_now
         assert next(iter(facts_in(context).items())) == ("The user's locker has the code 4711.", True)
         assert "The user keeps 7 hens." not in str(context.messages)
         assert [one.id for one in context.receipt.left_out if one.reason == "unimportant"] == [hens.id]
-        assert (await alice.replay(context)).exact
+        assert (await alice.replay(context)).messages == context.messages
     profile = await alice.profile(30)
     assert [line.fact_id for line in profile.lines] == [code.id]
     assert "hens" not in (await alice.profile(1000)).text
@@ -249,22 +249,3 @@ async def test_what_has_expired_is_not_shown_and_not_gone(store: AsyncMemoryStor
     assert code.id in [fact.id for fact in await alice.facts()]
     past = await talk.context("Which code?", budget=900, as_of=expired)
     assert {one.reason for one in past.receipt.left_out if one.id == code.id} == {Reason.EXPIRED}
-
-
-async def test_facts_that_no_context_needed_can_be_found(store: AsyncMemoryStore) -> None:
-    alice = await known(store)
-    talk = alice.conversation("talk")
-    await talk.add("user", "Good morning.")
-    begin = datetime.now(UTC)
-    unused = {fact.id for fact in await alice.facts(unused_since=begin)}
-    assert unused == {fact.id for fact in await alice.facts()}
-    context = await talk.context("What do I teach?", budget=300, sections=[Section("profile", maximum=80)])
-    used = {one.id for one in context.receipt.included if one.kind == "fact"}
-    used |= {id for one in context.receipt.included if one.section == "profile" for id in one.others}
-    assert used
-    assert {fact.id for fact in await alice.facts(unused_since=begin)} == unused - used
-    assert {fact.id for fact in await alice.facts(unused_since=begin, limit=100)} == unused - used
-    later = await alice.add_fact("The user keeps 7 hens.", type="preference")
-    assert later.id not in [fact.id for fact in await alice.facts(unused_since=begin)], "it was not known then"
-    with pytest.raises(InvalidInput, match="receipt_retention_days"):
-        await alice.facts(unused_since=begin - timedelta(days=31))

@@ -8,7 +8,7 @@ import pytest
 from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.strategies import ConversationView, GoalBatch, SlidingWindow, ToolCalls
+from memstore.strategies import ConversationView, GoalBatch, SlidingWindow, Strategy, ToolCalls
 
 
 async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
@@ -103,7 +103,7 @@ async def test_the_budget_that_is_said_to_be_needed_is_enough(store: AsyncMemory
         assert (await scope.context("Which ferry?", budget=caught.value.needed, **asked)).tokens <= caught.value.needed
 
 
-class Shout:
+class Shout(Strategy):
     name = "shout"
 
     def run(self, view: ConversationView) -> ConversationView:

@@ -132,8 +132,12 @@ async def test_a_session_is_over_when_another_conversation_begins(store: AsyncMe
     assert [hit.id for hit in hits if "Zoe" in hit.text] == [whole.id]
 
 
-async def test_a_session_is_over_by_the_clock(url: str, twin: str, tmp_path: Path) -> None:
-    settings = {"embedder": "hashing:256", "session_gap_hours": 1 / 3600}
+async def test_a_session_is_over_by_the_clock(
+    url: str, twin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for world in ("memstore", "memstore._sync"):
+        monkeypatch.setattr(f"{world}.derive.summaries.deriver.SESSION_GAP", timedelta(seconds=1))
+    settings = {"embedder": "hashing:256"}
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
         alice = store.user("alice")
         await alice.conversation("lisbon").add("user", "I fly to Lisbon.")

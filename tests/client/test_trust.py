@@ -187,7 +187,8 @@ async def test_an_instruction_that_is_not_trusted_instructs_nobody(store: AsyncM
         instructions, said = [[one for one in lines if one.startswith(begin)] for begin in (" system: ", " user ")]
     assert re.findall(r"An (\w+) ", " ".join([context.system or "", *instructions])) == ["trusted"]
     assert re.findall(r"An (\w+) ", " ".join(said)) == ["untrusted", "untrusted"]
-    assert (await store.user("alice").replay(context)).exact
+    replay = await store.user("alice").replay(context)
+    assert (replay.messages, replay.system, replay.text) == (context.messages, context.system, context.text)
 
 
 async def test_a_word_of_a_trusted_person_does_not_lend_trust_to_what_is_pasted(store: AsyncMemoryStore) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from memstore.derive.facts.drafts import ExtractedFact
+from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.reconcile import reconcile
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX, Slot
 from memstore.ids import MEMSTORE
@@ -24,11 +24,11 @@ def extracted(
     speaker: str = "",
     said: tuple[str, ...] = (),
     **more: Any,
-) -> ExtractedFact:
+) -> FactDraft:
     """Return a fact that comes in, said by its subject where it is `mine`, in the words that are `said`."""
     attribute, value = (slot.attribute, slot.value) if slot else (None, None)
     fact = columns(text, attribute, value, at, type=type, subject=subject, **more)
-    return ExtractedFact(fact, slot, mine, at, speaker=speaker, said=said)
+    return FactDraft(fact, slot, said_by_subject=mine, learned_at=at, speaker=speaker, said=said)
 
 
 def known(
@@ -44,7 +44,7 @@ def known(
 ) -> KnownFact:
     """Return a stored fact; `by_hand` is what a person has done to it."""
     fact = columns(text, attribute, value, at, id=id, **more)
-    return KnownFact(fact, at, by_hand, by_hand and at, cosine, same_words=False)
+    return KnownFact(fact, at, by_hand, by_hand and at, cosine)
 
 
 def columns(text: str, attribute: str | None, value: str | None, at: datetime, **more: Any) -> FactColumns:
@@ -53,16 +53,16 @@ def columns(text: str, attribute: str | None, value: str | None, at: datetime, *
     return FactColumns.model_construct(text=text, attribute=attribute, value=value, occurred_at=at, **more)
 
 
-def fold(facts: Sequence[ExtractedFact]) -> dict[UUID, KnownFact]:
+def fold(facts: Sequence[FactDraft]) -> dict[UUID, KnownFact]:
     """Do what the store does with decisions about facts, in memory; a fact that waits is left out."""
     stored: dict[UUID, KnownFact] = {}
     for new in facts:
         decision, fact = reconcile(new, list(stored.values())), new.fact
         if decision.waits:
             continue
-        if decision.twin is not None:
-            twin = decision.twin
-            stored[twin.fact.id] = replace(twin, last_said=max(twin.last_said, fact.occurred_at))
+        if decision.duplicate is not None:
+            duplicate = decision.duplicate
+            stored[duplicate.fact.id] = replace(duplicate, last_said=max(duplicate.last_said, fact.occurred_at))
             continue
         for one in decision.ended:
             one.fact.state, one.fact.valid_to = "superseded", decision.begins_at

@@ -10,6 +10,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import tests.working  # noqa: F401  # its workers sweep often
 from memstore.client.worker import work
 from memstore.derive.facts.note_facts import Utterance, extract
 from memstore.testing import HashingEmbedder

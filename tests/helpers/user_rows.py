@@ -6,23 +6,11 @@ from typing import Any
 import psycopg
 
 from memstore import ids
+from memstore.store import tables
 
-# But for when, in which order and in which backfill it was recorded, and for the outbox and receipts, whose ids are
-# made by chance.
-TABLES = {
-    "users": "user_id",
-    "conversations": "id",
-    "messages": "id",
-    "item_text": "item_id, chunk_index",
-    "item_vectors": "item_id, chunk_index",
-    "summaries": "id",
-    "facts": "id",
-    "fact_sources": "fact_id, message_id",
-    "fact_changes": "id",
-    "derivations": "conversation_id, deriver",
-    "documents": "id",
-    "document_vectors": "id, path",
-}
+# But for when, in which order and in which backfill it was recorded, and for earlier settings, whose ids are made by
+# chance.
+TABLES = [table.name for table in tables.TABLES if table.exported and table.name != "setting_changes"]
 CLOCKS = [
     "recorded_at",
     "created_at",
@@ -42,7 +30,7 @@ def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list
     with psycopg.connect(url, autocommit=True) as connection:
         for user in users:
             identity = str(ids.user_id(user))
-            for table, key in ((table, key) for table, key in TABLES.items() if table not in without):
-                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY {key}"
+            for table in (table for table in TABLES if table not in without):
+                statement = f"SELECT to_jsonb(t) - %s::text[] FROM {table} t WHERE user_id = %s ORDER BY 1"
                 found[f"{user}: {table}"] = [row[0] for row in connection.execute(statement, [CLOCKS, identity])]
     return found

@@ -8,31 +8,13 @@ import psycopg
 import pytest
 
 from memstore.store.roles import ROLES
+from memstore.store.tables import tables_of
 from tests.conftest import create_database, drop_database, is_citus
 
-TABLES = {
-    "users",
-    "conversations",
-    "messages",
-    "summaries",
-    "facts",
-    "fact_sources",
-    "item_text",
-    "term_postings",
-    "item_vectors",
-    "derivations",
-    "receipts",
-    "setting_changes",
-    "fact_changes",
-    "invalid_responses",
-    "model_usage",
-    "events",
-    "documents",
-    "document_vectors",
-}
-OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
-OUTLIVING = {"tombstones", "erasures"}  # what is left of an erasure: hashes, ids and counts
-KEYS = {"store_keys", "embedding_models"}  # of no user: what tombstones are hashed with, and who makes vectors
+TABLES = set(tables_of("user"))
+OF_THE_OPERATOR = set(tables_of("operator"))
+OUTLIVING = set(tables_of("kept"))
+KEYS = set(tables_of("store"))
 
 ACROSS = "its own SQL reads or changes rows across users, in ways that a Citus refuses"
 GOES_ON = "goes on in a transaction that an error of a node has ended; nothing is shown in it"

@@ -1,6 +1,7 @@
 """Secrets are masked before they are stored, wherever they come in, and it is told."""
 
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ def everything(url: str, *tables: str) -> str:
         named = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         names = tables or [name for (name,) in connection.execute(named)]
         rows = [connection.execute(f'SELECT t::text FROM "{name}" t').fetchall() for name in names]
-    return str(rows)
+        sent = connection.execute("SELECT sent FROM receipts").fetchall()
+    return str(rows) + str([zlib.decompress(packed).decode() for (packed,) in sent])
 
 
 MASKING: dict[str, Any] = {"embedder": "hashing:256", "mask_secrets": True}
@@ -57,7 +59,7 @@ async def put_everywhere(store: AsyncMemoryStore, folder: Path) -> None:
     settings = {"sections": [Section("own", text=(f"a {CARD}", f"b {CARD}"), minimum=0.1)], "viewer": CARD}
     asked = await trip.context(f"Is {CARD} mine?", budget=2000, system=f"The card is {CARD}.", **settings)
     assert asked.receipt.arguments["masked"] == {"card": 5} and any("5 card" in one for one in asked.receipt.hints)
-    assert (await alice.replay(asked)).exact and (await alice.replay(asked)).messages == asked.messages
+    assert (await alice.replay(asked)).messages == asked.messages
     assert "[masked card]" in str(asked.messages) and CARD not in str(asked.messages)
     with pytest.raises(InvalidInput):  # a receipt has the names of tools
         await trip.context("What?", budget=900, tools=[{"type": "function", "function": {"name": CARD}}])

@@ -1,17 +1,20 @@
 """How a database becomes memstore's: once, whole, never over somebody else's tables, and with errors that help."""
 
+import shutil
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psycopg
 import pytest
 from alembic import command
+from psycopg.types.json import Jsonb
 
 import memstore
 from memstore import ids
@@ -227,11 +230,43 @@ def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
     new_database: Make, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = new_database(template)
-    before = catalog(url)
+    before, newest = catalog(url), migrations.NEWEST_REVISION
     monkeypatch.setattr(migrations, "NEWEST_REVISION", "9999")
-    with pytest.raises(SchemaOutdated, match=r"schema 0021.*Run: memstore db upgrade"):
+    with pytest.raises(SchemaOutdated, match=rf"schema {newest}.*Run: memstore db upgrade"):
         memstore.open(url, settings=SETTINGS)
     assert catalog(url) == before
+
+
+def test_a_receipt_from_before_what_was_sent_was_kept_is_upgraded(
+    new_database: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, old = new_database(), shutil.copytree(migrations.scripts(), tmp_path / "schema")
+    for file in (old / "versions").glob("0021_*"):
+        file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "scripts", lambda: old)
+        migrations.upgrade(url)
+    user, conversation, receipt = ids.user_id("alice"), ids.conversation_id(ids.user_id("alice"), "c"), ids.uuid7()
+    decision = {"section": "recent", "kind": "turn", "id": str(receipt), "tokens": 4, "length": 9}
+    body = {
+        "budget": 9, "tokens": 4, "counter": "words", "sections": [["recent", 4]], "included": [decision],
+        "left_out": [], "renderer": "openai/5", "asked": [3],
+    }  # fmt: skip
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into users (user_id, name) values (%s, 'alice')", [user])
+        connection.execute("insert into conversations (user_id, id, name) values (%s, %s, 'c')", [user, conversation])
+        connection.execute(
+            "insert into receipts (user_id, id, conversation_id, budget, tokens, body, texts)"
+            " values (%s, %s, %s, 9, 4, %s, %s)",
+            [user, receipt, conversation, Jsonb(body), Jsonb({"query": "Where to?" * 40, "system": "Be kind."})],
+        )
+    migrations.upgrade(url)
+    with memstore.open(url, settings=SETTINGS) as store:
+        kept = store.user("alice").receipt(receipt)
+        assert (kept.question, kept.sections) == (("Where to?" * 40)[:160], {"recent": 4})
+        assert [one.seqs for one in kept.included] == [None]
+        with pytest.raises(memstore.NotFound, match="did not keep what was sent"):
+            store.user("alice").replay(kept)
 
 
 def test_somebody_elses_tables_are_left_alone(new_database: Make) -> None:

@@ -485,7 +485,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         (
             "facts",
             "facts",
-            dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since"))
+            dict.fromkeys(("state", "type", "kind", "subject", "as_of"))
             | {"ids": some, "type_order": list(TYPE_ORDER)},
         ),
         (

@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 from hypothesis import example, given, strategies as st
 
-from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_segments, split_text
+from memstore.derive.chunking import split_code_blocks, split_lines, split_segments, split_text
+from memstore.language.sentences import sentences
 from memstore.models import Message
 from tests.helpers.fakes import WordCounter
 from tests.timing import assert_linear

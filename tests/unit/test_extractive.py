@@ -5,17 +5,18 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from memstore.derive.summaries.choice import choose_sentences
 from memstore.derive.summaries.cues import score_sentence, split_clauses
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     Line,
     abridge,
-    choose_sentences,
     extract_lines,
     format_lines,
     parse_lines,
 )
 from memstore.models import Message, Summary
+from memstore.providers.tiktoken import load as load_counter
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, message
 
@@ -119,6 +120,17 @@ def chosen(
 ) -> list[int]:
     costs = [len(sentence.split()) for sentence in sentences] if costs is None else costs
     return choose_sentences(sentences, costs, limit, scores or [score_sentence(sentence) for sentence in sentences])
+
+
+def test_a_diary_of_many_days_fills_its_tokens() -> None:
+    """Each day costs a line of its own."""
+    counter, limit = load_counter("o200k_base"), 120
+    things = ["kettle", "ladder", "violin", "orchard", "tram", "harbour", "cellar", "rope", "passport", "oven"]
+    said = [f"I have sold the old {things[n % 10]} of my {things[(n * 3 + 1) % 10]} neighbour {n}." for n in range(40)]
+    lines = [Line(f"{n % 28 + 1} May {2024 + n // 28}", "Ada", text) for n, text in enumerate(said)]
+    text = abridge(lines, limit, counter)
+    line_tokens = max(counter.count(format_lines([line])) for line in lines)
+    assert limit - line_tokens < counter.count(text) <= limit
 
 
 def test_what_matters_is_chosen_once() -> None:

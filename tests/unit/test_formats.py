@@ -162,6 +162,11 @@ def content(*history: Message, **more: Any) -> PromptContent:
     return PromptContent(turns=found, **more)
 
 
+def test_a_day_stands_once_above_the_hits_of_it() -> None:
+    [told] = PlainText().render(PromptContent(hits=[hit("tea"), hit("coffee")])).text.split("Said before:")[1:]
+    assert told.splitlines()[1:4] == ["[1 January 2024]", " Bob: tea", " Bob: coffee"]
+
+
 def test_what_is_steady_stands_at_the_start_and_what_is_not_with_the_question() -> None:
     told = content(
         message(1, "user", "Hello"),

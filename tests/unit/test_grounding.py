@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from memstore.derive.facts.answers import AnsweredFact, type_of
 from memstore.derive.facts.grounding import find_doubt
 from memstore.derive.facts.quotes import Span
 from memstore.derive.llm import Passage
@@ -83,3 +84,18 @@ def test_an_idle_not_denies_nothing(said: str) -> None:
     assert doubt_about("Ada has her own shop.", said) == ""
     for denial in ("I don't have my own shop", "an own shop isn't it"):
         assert doubt_about("Ada has her own shop.", denial) == "its quote denies what it says"
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("always run make lint before you commit", "procedure"),
+        ("antworte mir auf Deutsch", "procedure"),
+        ("I am writing all my plans down", "statement"),
+        ("I like breaking up my studying into smaller parts", "statement"),
+    ],
+)
+def test_a_habit_is_no_instruction(quote: str, expected: str) -> None:
+    fact = AnsweredFact(sources=[], text="Ada does so.", type="procedure", subject="Ada")
+    assert type_of(fact, "Ada", None, [quote]) == expected
+    assert type_of(fact, "Ada", "answer_style", [quote]) == "procedure"

@@ -15,16 +15,17 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts
+from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.entities import ATTRIBUTES, MAX_KNOWN_CHARS, choose_known, is_own_name
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.llm_extractor import MAX_ANSWER_TOKENS, Findings, Inquiry, ModelFact
+from memstore.derive.facts.llm_extractor import MAX_ANSWER_TOKENS, Findings, Inquiry
 from memstore.derive.facts.quotes import MAX_QUOTE_CHARS, Span, find_quote
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import write_summary
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.ids import user_id
 from memstore.ingest.validation import OwnFactType
-from memstore.models import MODEL_TYPES, FactColumns, Message, RememberedFact
+from memstore.models import MODEL_TYPES, QUARANTINED, FactColumns, KnownFact, Message
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -49,8 +50,12 @@ def ask(segment: list[Message], *answers: Any, window: int = ROOM, **more: Any) 
     return Inquiry(segment, **more).run(session, REQUEST), session
 
 
-def found(segment: list[Message], *facts: dict[str, Any], **more: Any) -> list[ModelFact]:
-    return ask(segment, {"facts": list(facts)}, **more)[0].facts
+def found(segment: list[Message], *facts: dict[str, Any], **more: Any) -> list[FactDraft]:
+    return [draft for draft, _ in ask(segment, {"facts": list(facts)}, **more)[0].facts]
+
+
+def is_doubted(draft: FactDraft) -> bool:
+    return draft.fact.state == QUARANTINED
 
 
 def refused(segment: list[Message], *facts: dict[str, Any], **more: Any) -> list[str]:
@@ -59,11 +64,11 @@ def refused(segment: list[Message], *facts: dict[str, Any], **more: Any) -> list
 
 def remembered(
     text: str, day: int = 1, subject: str = "Alice", speaker: str | None = "Alice", **more: Any
-) -> RememberedFact:
+) -> KnownFact:
     at = datetime(2023, 1, day, tzinfo=UTC)
     usual = {"id": UUID(int=day), "type": "statement", "attribute": None, "value": None, "valid_from": None}
     columns = FactColumns.model_construct(text=text, subject=subject, occurred_at=at, **usual | more)
-    return RememberedFact(columns, at, speaker, None)
+    return KnownFact(columns, at, speaker=speaker)
 
 
 def shown(model: ScriptedChatModel, call: int = 0) -> list[dict[str, Any]]:
@@ -103,7 +108,7 @@ def test_slips_of_copying_are_forgiven_and_little_that_is_wrong_is_believed(plac
     ]
 
     def believed(facts: list[dict[str, Any]]) -> int:
-        return sum(not each.is_doubted for one in facts for each in found(talk, one))
+        return sum(not is_doubted(each) for one in facts for each in found(talk, one))
 
     assert believed(recorded["correct"]) >= least
     assert believed(recorded["wrong"]) <= most
@@ -124,7 +129,7 @@ def test_slips_of_copying_are_forgiven_and_little_that_is_wrong_is_believed(plac
 )
 def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -> None:
     (one,) = found([message(1, "user", said, "Alice")], fact(text, (1, said)))
-    assert one.is_doubted is doubted
+    assert is_doubted(one) is doubted
 
 
 @pytest.mark.parametrize(
@@ -151,11 +156,11 @@ def test_names_are_those_that_were_said(said: str, told: str, value: str | None,
     talk = [message(1, "user", said, "Alice")]
     new = fact(told, (1, said), attribute="residence" if value else None, value=value)
     (one,) = found(talk, new)
-    assert one.is_doubted is doubted
+    assert is_doubted(one) is doubted
     (one,) = found(
         talk, new, known=[remembered(told, value=value)], before=[message(2, "user", value or "Hi", "Alice")]
     )
-    assert not one.is_doubted, "the model was shown the name"
+    assert not is_doubted(one), "the model was shown the name"
 
 
 @pytest.mark.parametrize(
@@ -168,14 +173,14 @@ def test_names_are_those_that_were_said(said: str, told: str, value: str | None,
 )  # fmt: skip
 def test_nobody_denies_what_they_say(said: str, told: str, doubted: bool) -> None:
     (one,) = found([message(1, "user", said, "Alice")], fact(told, (1, said)))
-    assert one.is_doubted is doubted
+    assert is_doubted(one) is doubted
 
 
 def test_attributes_are_a_closed_list_but_those_of_own_types() -> None:
     types = {"hull": OwnFactType(description="a ship")}
     sails = fact("Alice moved to Porto.", (3, "I moved to\n\n Porto"), value="Porto", attribute="own: home")
     made = found(TALK, sails, sails | {"type": "hull"}, guidelines=Guidelines("", types))
-    assert [one.attribute for one in made] == [None, "own/home"]
+    assert [one.fact.attribute for one in made] == [None, "own/home"]
 
 
 @pytest.mark.parametrize(
@@ -193,9 +198,9 @@ def test_attributes_are_a_closed_list_but_those_of_own_types() -> None:
 def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str, answered: str, doubted: bool) -> None:
     talk = [message(1, "assistant", asked), message(2, "user", answered, "Alice")]
     (one,) = found(talk, fact("Alice is allergic to peanuts.", (1, asked), (2, answered)))
-    assert one.is_doubted is doubted
+    assert is_doubted(one) is doubted
     (one,) = found(talk[1:], fact("Alice is allergic to peanuts.", (1, answered)), before=talk[:1])
-    assert one.is_doubted is doubted, "what was said before the segment is asked, too"
+    assert is_doubted(one) is doubted, "what was said before the segment is asked, too"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,7 @@ def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str,
 def test_a_fact_that_cannot_be_used_costs_no_other(wrong: dict[str, Any], why: str) -> None:
     tea = fact("Alice likes tea.", (1, "I like tea"))
     findings, session = ask([message(1, "user", "I like tea", "Alice")], {"facts": [tea | wrong, tea]})
-    assert [one.draft.text for one in findings.facts] == ["Alice likes tea."]
+    assert [draft.fact.text for draft, _ in findings.facts] == ["Alice likes tea."]
     assert [reason for reason, _ in findings.refusals] == [why]
     assert (session.usage.calls, session.invalid_responses) == (1, [])
 
@@ -277,7 +282,7 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
     made = found(
         said, *(fact(text, (1, "Porto"), subject="the user", valid_from=begin, valid_to=end) for begin, end in days)
     )
-    assert [(each.draft.valid_from, each.draft.valid_to) for each in made] == [
+    assert [(each.fact.valid_from, each.fact.valid_to) for each in made] == [
         (datetime(2023, 4, 1, tzinfo=at), datetime(2024, 1, 1, tzinfo=at)),
         (datetime(2023, 4, 1, tzinfo=at), None),  # it would end before it begins
         (datetime(2023, 1, 1, tzinfo=at), None),
@@ -294,13 +299,13 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
 def test_what_keeps_from_harm_ends_only_where_somebody_says_when(said: str, kept: bool) -> None:
     nuts = fact("Alice must not eat nuts.", (1, said), type="constraint", valid_to="2023-01-02")
     (one,) = found([message(1, "user", said, "Alice")], nuts)
-    assert bool(one.draft.valid_to) is kept
+    assert bool(one.fact.valid_to) is kept
 
 
 def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
     before, talk = [message(1, "user", "Hi!", "Alice")], [message(2, "user", "I moved to Rome", "Bob")]
     (one,) = found(talk, fact("Alice moved to Rome.", (1, "I moved to Rome")), before=before)
-    assert one.is_doubted
+    assert is_doubted(one)
 
 
 def test_the_prompt_names_every_type_attribute_and_field() -> None:
@@ -399,7 +404,7 @@ def test_nothing_ends_by_what_has_nothing_to_do_with_it(
     text, _, slot = told.partition(";")
     talk = [message(1, "user", said, "Alice")]
     made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
-    assert [bool(each.ends) for each in made if not each.is_doubted] == [ended] * (ended is not None)
+    assert [bool(each.ends) for each in made if not is_doubted(each)] == [ended] * (ended is not None)
 
 
 @pytest.mark.parametrize(
@@ -418,7 +423,7 @@ def test_an_allergy_ends_by_no_word_of_an_assistant(assistant: str, said: str, t
     talk = [message(1, "assistant", assistant), message(2, "user", said, "Alice")]
     over = fact(f"Alice {told} peanuts.", (1, assistant), (2, said), ends=["k1"])
     (made,) = found(talk, over, known=[one])
-    assert (bool(made.ends) and not made.is_doubted) is ended
+    assert (bool(made.ends) and not is_doubted(made)) is ended
 
 
 @pytest.mark.parametrize(
@@ -438,7 +443,7 @@ def test_a_sentence_may_deny_what_it_replaces(known: str, said: str, told: str, 
     one = remembered(f"Alice's {known}.", **({"attribute": "diet", "type": type} if type else {}))
     new = fact(f"Alice's {told}.", (1, said), attribute="diet" if type == "preference" else "contact", ends=["k1"])
     (made,) = found([message(1, "user", said, "Alice")], new, known=[one])
-    assert (bool(made.ends) and not made.is_doubted) is believed
+    assert (bool(made.ends) and not is_doubted(made)) is believed
 
 
 def test_what_ends_shares_a_word_with_the_value_or_with_what_ends_besides() -> None:
@@ -472,10 +477,10 @@ def test_a_user_who_is_named_in_some_messages_has_said_those_without_a_name_too(
     old = remembered("Alice's number is 0470 11 22 33.", 1, attribute="phone")
     new = fact("Alice's number is 0470 55 01 23.", (2, "My new number is"), attribute="phone", ends=["k1"])
     (made,) = found(talk, new, known=[old], user="Alice", own_name="Alice")
-    assert not made.is_doubted
+    assert not is_doubted(made)
     assert made.ends == (old.fact.id,)
     (of_a_guest,) = found(talk, new, known=[old], user="Alice")
-    assert of_a_guest.is_doubted
+    assert is_doubted(of_a_guest)
     assert of_a_guest.ends == ()
 
 
@@ -517,7 +522,7 @@ def test_no_medicine_ends_by_another_s_words_or_what_is_sold(said: str, told: st
 )
 def test_what_is_said_in_another_language_or_for_oneself_is_believed(said: str, told: str, doubted: bool) -> None:
     (made,) = found([message(1, "user", said, "Ana")], fact(told, (1, said), subject="Ana"))
-    assert made.is_doubted is doubted
+    assert is_doubted(made) is doubted
 
 
 def test_what_is_a_constraint_near_or_shares_a_rare_word_is_shown_among_many() -> None:
@@ -543,7 +548,7 @@ def test_what_protects_somebody_does_not_wait_for_a_name_that_is_written_out() -
     for type, doubted in (("constraint", False), ("preference", True)):
         new = fact("Alice is allergic to Penicillin.", (1, "PCN allergy here"), type=type, attribute="other")
         (made,) = found([message(1, "user", "PCN allergy here", "Alice")], new)
-        assert made.is_doubted is doubted
+        assert is_doubted(made) is doubted
 
 
 def test_a_user_who_is_named_by_facts_alone_says_again_what_is_known() -> None:
@@ -559,14 +564,14 @@ def test_a_name_that_a_user_gave_in_an_earlier_part_of_a_segment_is_theirs() -> 
     talk = [message(1, "user", "I'm Peter and I write."), message(2, "user", "I moved to Rome.")]
     name, moved = fact("Peter writes much.", (1, "I'm Peter"), subject="Peter"), fact("The user moved.", (1, "I moved"))
     findings, _ = ask(talk, "no JSON", {"facts": [name]}, {"facts": [moved | {"subject": "the user"}]})
-    assert [(one.draft.subject, one.is_doubted) for one in findings.facts][-1] == ("Peter", False)
+    assert [(draft.fact.subject, is_doubted(draft)) for draft, _ in findings.facts][-1] == ("Peter", False)
 
 
 def test_no_assistant_says_when_an_allergy_ends() -> None:
     talk = [message(1, "assistant", "For 3 days?"), message(2, "user", "I'm allergic to peanuts.", "Alice")]
     until = fact("Alice is allergic to peanuts.", (1, "For 3 days"), (2, "I'm allergic to peanuts"), type="constraint")
     (made,) = found(talk, until | {"valid_to": "2023-05-12"})
-    assert made.draft.valid_to is None
+    assert made.fact.valid_to is None
 
 
 @pytest.mark.parametrize(
@@ -661,8 +666,9 @@ def test_system_prompts_and_tools_are_shown_only_where_they_are_trusted() -> Non
     model = ScriptedChatModel([{"facts": []}], context_tokens=ROOM)
     Inquiry(talk).run(start(model), REQUEST)
     assert [line["text"] for line in shown(model)] == ["Warm!"]
-    (one,) = found(talk, fact("Outside were 31 °C.", (1, "31 °C"), subject="the user"), trusted={"user", "tool"})
-    assert one.spans[0].passage.item_id == talk[2].id
+    warm = {"facts": [fact("Outside were 31 °C.", (1, "31 °C"), subject="the user")]}
+    [(_, [source])] = ask(talk, warm, trusted={"user", "tool"})[0].facts
+    assert source.passage.item_id == talk[2].id
 
 
 # Answers that are cut, or of no use
@@ -672,7 +678,7 @@ def test_a_segment_whose_answer_is_of_no_use_is_asked_about_in_halves() -> None:
     talk = [message(seq, "user", f"I like plum {seq}.", "Alice") for seq in range(1, 5)]
     right = {"facts": [fact("Alice likes plum 3.", (1, "I like plum 3"))]}
     findings, session = ask(talk, "no", "still no", "never", {"facts": []}, right)
-    assert [each.draft.text for each in findings.facts] == ["Alice likes plum 3."]
+    assert [draft.fact.text for draft, _ in findings.facts] == ["Alice likes plum 3."]
     model = session.model
     assert [len(shown(model, call)) for call in range(5)] == [4, 2, 1, 1, 2]  # type: ignore[arg-type]
     assert [(response.from_seq, response.to_seq, response.payload) for response in session.invalid_responses] == [
@@ -701,7 +707,7 @@ def cite(talk: list[Message], model: ScriptedChatModel) -> list[Span]:
     spans: list[Span] = []
     while talk:
         findings = Inquiry(talk).run(start(model), REQUEST)
-        spans += [span for each in findings.facts for span in each.spans]
+        spans += [span for _, sources in findings.facts for span in sources]
         talk = [] if findings.read_to is None else [each for each in talk if each.seq > findings.read_to]
     return spans
 
@@ -790,10 +796,10 @@ def test_parts_of_a_long_stretch_share_the_tokens() -> None:
 def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
     model = ScriptedChatModel(name="ollama:qwen3:4b-instruct@a80c4f17acd5")
     facts = llm_extractor.recipe(model)
-    assert re.fullmatch(r"llm-facts/4/ollama:qwen3:4b-instruct@a80c4f17acd5/[0-9a-f]{12}", facts)
+    assert re.fullmatch(r"llm-facts/5/ollama:qwen3:4b-instruct@a80c4f17acd5/[0-9a-f]{12}", facts)
     assert llm_extractor.recipe(ScriptedChatModel(name="other")) != facts
     monkeypatch.setattr(llm, "load_prompt", lambda name: llm.Prompt("changed", "0" * 12))
-    assert llm_extractor.recipe(model) == "llm-facts/4/ollama:qwen3:4b-instruct@a80c4f17acd5/000000000000"
+    assert llm_extractor.recipe(model) == "llm-facts/5/ollama:qwen3:4b-instruct@a80c4f17acd5/000000000000"
 
 
 # Answers that are far out

@@ -620,7 +620,7 @@ CUT = json.dumps({"repeats": [{"k": "k1", "message": 1, "quote": "x"}], "facts":
 def find(model: ServedChatModel) -> tuple[list[str], LLMSession]:
     session = LLMSession(model, CallMeter(), "facts")
     findings = Inquiry(SAID).run(session, LLMRequest(UUID(int=1), "facts", 1, 1, "recipe"))
-    return [fact.draft.text for fact in findings.facts], session
+    return [draft.fact.text for draft, _ in findings.facts], session
 
 
 def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama) -> None:

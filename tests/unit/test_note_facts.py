@@ -24,9 +24,9 @@ def facts(text: str) -> list[FactDraft]:
 def protections(text: str) -> dict[str, str]:
     """Give what protects the speaker in every context, by its thing: whether it holds."""
     return {
-        fact.slot.attribute.partition("/")[2]: fact.slot.value
-        for fact in facts(text)
-        if fact.slot and fact.type == "constraint" and fact.subject == SPEAKER
+        draft.slot.attribute.partition("/")[2]: draft.slot.value
+        for draft in facts(text)
+        if draft.slot and draft.fact.type == "constraint" and draft.fact.subject == SPEAKER
     }
 
 
@@ -52,7 +52,7 @@ def test_an_allergy_is_kept_with_its_thing(text: str, things: list[str]) -> None
 
 
 def test_of_a_list_each_allergy_is_a_fact() -> None:
-    found = {fact.text: fact.type for fact in facts("My allergies: tree nuts, shellfish, kiwi.")}
+    found = {draft.fact.text: draft.fact.type for draft in facts("My allergies: tree nuts, shellfish, kiwi.")}
     assert found.pop('Alice: "My allergies: tree nuts, shellfish, kiwi."') == "event"
     assert found == {f"Alice is allergic to {each}.": "constraint" for each in ("tree nuts", "shellfish", "kiwi")}
 
@@ -65,7 +65,7 @@ def test_of_a_list_each_allergy_is_a_fact() -> None:
     ],
 )
 def test_what_cannot_be_had_is_no_denial(text: str, thing: str) -> None:
-    assert [fact.type for fact in facts(text) if thing in fact.text] == ["constraint"]
+    assert [draft.fact.type for draft in facts(text) if thing in draft.fact.text] == ["constraint"]
 
 
 def test_what_a_german_is_allergic_to_is_the_whole_thing() -> None:
@@ -97,7 +97,7 @@ def test_only_what_its_clause_names_is_an_allergy() -> None:
     ],
 )
 def test_a_denial_of_something_else_denies_no_allergy(text: str) -> None:
-    assert "constraint" in [fact.type for fact in facts(text)]
+    assert "constraint" in [draft.fact.type for draft in facts(text)]
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_what_is_entered_takes_protection_away_only_where_it_says_just_that(
 
 @pytest.mark.parametrize("text", ["got endometriosis", "have fibromyalgia", "got sarcoidosis"])
 def test_an_illness_that_only_the_reader_knows_has_its_words(text: str) -> None:
-    [fact] = facts(text)
-    assert fact.type == "constraint"
-    assert text.split()[-1] in fact.text
+    [draft] = facts(text)
+    assert draft.fact.type == "constraint"
+    assert text.split()[-1] in draft.fact.text
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_illness_that_only_the_reader_knows_has_its_words(text: str) -> None:
 )
 def test_a_denied_allergy_never_stands_as_one(text: str) -> None:
     assert "yes" not in protections(text).values()
-    assert not [fact for fact in facts(text) if "severe" in (fact.slot.attribute if fact.slot else "")]
+    assert not [draft for draft in facts(text) if "severe" in (draft.slot.attribute if draft.slot else "")]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_denied_allergy_never_stands_as_one(text: str) -> None:
     ],
 )
 def test_what_protects_is_noticed_in_passing(text: str, word: str) -> None:
-    assert [fact for fact in facts(text) if word in fact.text and fact.type == "constraint"]
+    assert [draft for draft in facts(text) if word in draft.fact.text and draft.fact.type == "constraint"]
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_protects_is_noticed_in_passing(text: str, word: str) -> None:
     ],
 )
 def test_the_words_of_others_and_of_roles_are_no_facts_of_the_speaker(text: str) -> None:
-    assert [fact.text for fact in facts(text) if fact.subject == SPEAKER] == []
+    assert [draft.fact.text for draft in facts(text) if draft.fact.subject == SPEAKER] == []
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_the_words_of_others_and_of_roles_are_no_facts_of_the_speaker(text: str)
     ],
 )
 def test_requests_of_the_moment_are_no_facts(text: str) -> None:
-    assert [fact.text for fact in facts(text)] == []
+    assert [draft.fact.text for draft in facts(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_requests_of_the_moment_are_no_facts(text: str) -> None:
     ],
 )
 def test_how_to_answer_from_now_on_always_holds(text: str) -> None:
-    assert [fact.type for fact in facts(text)] in (["procedure"], ["constraint"])
+    assert [draft.fact.type for draft in facts(text)] in (["procedure"], ["constraint"])
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_how_to_answer_from_now_on_always_holds(text: str) -> None:
     ],
 )
 def test_a_fact_has_the_words_that_matter(text: str, words: list[str]) -> None:
-    assert [fact for fact in facts(text) if all(word in fact.text for word in words)]
-    assert not [fact for fact in facts(text) if fact.slot and fact.slot.value in ("someone", "someone new")]
+    assert [draft for draft in facts(text) if all(word in draft.fact.text for word in words)]
+    assert not [draft for draft in facts(text) if draft.slot and draft.slot.value in ("someone", "someone new")]
 
 
 def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
@@ -249,8 +249,8 @@ def test_what_others_are_allergic_to_or_must_not_eat_is_a_constraint() -> None:
         "My wife got an allergy book.", "My husband works at an allergy clinic.",
         "Priya is Jain, I'm just the cook.",
     )  # fmt: skip
-    assert {text: facts(text)[0].type for text in restrictions} == dict.fromkeys(restrictions, "constraint")
-    assert "constraint" not in {fact.type for text in others for fact in facts(text)}
+    assert {text: facts(text)[0].fact.type for text in restrictions} == dict.fromkeys(restrictions, "constraint")
+    assert "constraint" not in {draft.fact.type for text in others for draft in facts(text)}
 
 
 def test_an_allergy_is_denied_by_sure_words_alone() -> None:
@@ -258,15 +258,15 @@ def test_an_allergy_is_denied_by_sure_words_alone() -> None:
         "Maybe I'm not allergic to penicillin.", "It's not true that I'm not allergic to penicillin.",
         "I'm not allergic to penicillin, said my brother.", "I'm not allergic to cats for a while after my injection.",
     )  # fmt: skip
-    assert not [fact for text in unsure for fact in facts(text) if fact.slot]
+    assert not [draft for text in unsure for draft in facts(text) if draft.slot]
     sure = ("Turns out I'm not allergic to penicillin.", "I'm no longer allergic to penicillin.")
-    assert [fact.slot and fact.slot.value for text in sure for fact in facts(text)] == ["no", "no"]
+    assert [draft.slot and draft.slot.value for text in sure for draft in facts(text)] == ["no", "no"]
 
 
 def test_who_reacts_badly_to_a_medicine_does_not_take_it() -> None:
     for text in ("I react badly to ibuprofen.", "Ich reagiere schlecht auf Ibuprofen.", "Ich vertrage kein Ibuprofen."):
-        assert [(fact.type, fact.slot) for fact in facts(text)] == [("constraint", None)], text
-    assert [fact.slot and fact.slot.value for fact in facts("I take ibuprofen every day.")] == ["yes"]
+        assert [(draft.fact.type, draft.slot) for draft in facts(text)] == [("constraint", None)], text
+    assert [draft.slot and draft.slot.value for draft in facts("I take ibuprofen every day.")] == ["yes"]
 
 
 def test_a_medicine_is_not_denied_by_who_did_without_it_for_some_days() -> None:
@@ -278,8 +278,8 @@ def test_a_medicine_is_not_denied_by_who_did_without_it_for_some_days() -> None:
         "I no longer take warfarin.", "Ich nehme kein Warfarin mehr.", "Seit heute nehme ich kein Warfarin mehr.",
         "I don't take warfarin any more since last week.",
     )  # fmt: skip
-    assert not [fact for text in paused for fact in facts(text) if fact.slot]
-    assert [fact.slot and fact.slot.value for text in ended for fact in facts(text)] == ["no"] * len(ended)
+    assert not [draft for text in paused for draft in facts(text) if draft.slot]
+    assert [draft.slot and draft.slot.value for text in ended for draft in facts(text)] == ["no"] * len(ended)
 
 
 LIMITED = "My son Tom can't eat nuts."
@@ -292,19 +292,19 @@ def test_what_others_must_not_eat_is_quoted_alone_and_among_friends_must_be_sure
     stop, son = start + len(LIMITED), Stretch(start + 3, start + 10)
     note = Note(start, stop, 3.0, 3.0, "relation", "diet", (), son, of_speaker=False, ends=False)
     before = [Utterance(asked, "user", "Bob", SAID)] if asked else []
-    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.8)], before)
-    assert (fact.type, fact.text) == (type, f'Alice: "{LIMITED}"')
+    [draft] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.8)], before)
+    assert (draft.fact.type, draft.fact.text) == (type, f'Alice: "{LIMITED}"')
 
 
 MOVED = "My mother moved into the care home in Hull last week."
 
 
 def test_a_quotation_takes_its_neighbours_along_until_it_is_understood_alone() -> None:
-    [fact] = facts(f"Any ideas for a present?\n{MOVED}\nShe likes tea.")
-    assert fact.text == f'Alice: "Any ideas for a present? {MOVED} She likes tea."'
+    [draft] = facts(f"Any ideas for a present?\n{MOVED}\nShe likes tea.")
+    assert draft.fact.text == f'Alice: "Any ideas for a present? {MOVED} She likes tea."'
     rain = "It rained all day on the garden and the dog was wet again."
-    [fact] = facts(f"{rain} {rain} {MOVED} {rain} {rain}")
-    assert fact.text in (f'Alice: "{rain} {MOVED}"', f'Alice: "{MOVED} {rain}"')
+    [draft] = facts(f"{rain} {rain} {MOVED} {rain} {rain}")
+    assert draft.fact.text in (f'Alice: "{rain} {MOVED}"', f'Alice: "{MOVED} {rain}"')
 
 
 @pytest.mark.parametrize("beside", ["> He is in Rome until May.", "My key is AKIAIOSFODNN7EXAMPLE."])
@@ -314,16 +314,16 @@ def test_what_was_pasted_and_a_secret_are_no_neighbours(beside: str) -> None:
     start = text.index(MOVED)
     note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
     for leans in (False, True):
-        [fact] = extract(said, [replace(note, leans=leans, confidence=0.9)])
-        assert fact.text == f'Alice: "{MOVED}"'
+        [draft] = extract(said, [replace(note, leans=leans, confidence=0.9)])
+        assert draft.fact.text == f'Alice: "{MOVED}"'
 
 
 def test_what_stands_behind_the_words_of_others_is_no_neighbour() -> None:
     text = f'We sang.\n"I live in Rome now."\n{MOVED}\n"I live in Rome now."\nWe sang.'
     start = text.index(MOVED)
     note = Note(start, start + len(MOVED), 3.0, 3.0, "relation", "family", (), None, of_speaker=False, ends=False)
-    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.9)])
-    assert fact.text == f'Alice: "{MOVED}"'
+    [draft] = extract(Utterance(text, "user", SPEAKER, SAID), [replace(note, confidence=0.9)])
+    assert draft.fact.text == f'Alice: "{MOVED}"'
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,9 @@ def test_what_stands_behind_the_words_of_others_is_no_neighbour() -> None:
     ],
 )
 def test_a_medicine_is_not_named_by_its_numbers(text: str) -> None:
-    named = [fact.slot.value + fact.slot.attribute for fact in facts(text) if fact.slot and fact.text[-1] != '"']
+    named = [
+        draft.slot.value + draft.slot.attribute for draft in facts(text) if draft.slot and draft.fact.text[-1] != '"'
+    ]
     assert not [name for name in named if any(letter.isdigit() for letter in name) or "milligram" in name]
 
 
@@ -369,7 +371,7 @@ def test_a_short_answer_comes_with_its_question_and_a_long_or_late_one_does_not(
     def quoted(text: str) -> list[str]:
         said = Utterance(text, "user", SPEAKER, SAID)
         words = text.partition("stay")[0]
-        return [fact.text for fact in extract(said, [noted(len(words), len(text))], question="Where to?")]
+        return [draft.fact.text for draft in extract(said, [noted(len(words), len(text))], question="Where to?")]
 
     assert quoted("stay with the Halifax") == ['Alice, asked "Where to?": "stay with the Halifax"']
     assert quoted("stay with them, " + "and then again " * 8)[0].startswith('Alice: "stay')
@@ -382,5 +384,5 @@ def test_what_is_dictated_without_a_stop_is_quoted_whole(stop: str) -> None:
     start = text.index("they moved")
     note = noted(start, text.index(" and so on"))
     text = text.strip() + stop
-    [fact] = extract(Utterance(text, "user", SPEAKER, SAID), [note])
-    assert (fact.text == f'Alice: "{text}"') == (not stop)
+    [draft] = extract(Utterance(text, "user", SPEAKER, SAID), [note])
+    assert (draft.fact.text == f'Alice: "{text}"') == (not stop)

@@ -89,7 +89,7 @@ def test_the_decision(incoming, stored, kind):
     assert decision.kind == kind
     touched = {
         "new": None,
-        "same": decision.twin,
+        "same": decision.duplicate,
         "supersedes": decision.ended and decision.ended[0],
         "outdated": decision.successor and stored,
         "conflict": decision.contradicted and decision.contradicted[0],
@@ -138,7 +138,7 @@ def test_what_a_model_says_that_ends_was_said_before_and_is_active():
     fact = replace(new("Alice drinks everything.", None), ends=tuple(one.fact.id for one in stored[:3]))
     assert reconcile(fact, stored).ended == (stored[0],)
     contrary = old("Alice drinks anything.", None, None, cosine=0.99, number=5)
-    assert reconcile(replace(fact, ends=(contrary.fact.id,)), [contrary]).ended == (contrary,), "and is no twin"
+    assert reconcile(replace(fact, ends=(contrary.fact.id,)), [contrary]).ended == (contrary,), "and is no duplicate"
 
 
 def test_what_a_model_says_that_ends_waits_where_it_protects_somebody():

@@ -24,7 +24,6 @@ from memstore.strategies.base import (
     compress,
     cover,
     split_turns,
-    turns_of,
     view_of,
 )
 from memstore.strategies.buffers import (
@@ -39,7 +38,7 @@ from tests.unit.strategies import START, call, conversations, message, summaries
 from tests.unit.test_compose import check_pairs
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
+counts, shares = st.integers(0, 12), st.sampled_from([0.1, 0.3, 0.6])
 one_strategy = st.one_of(
     st.builds(SlidingWindow, counts),
     st.builds(Semantic, counts, shares),
@@ -90,7 +89,7 @@ def test_every_promise_holds(view: ConversationView, chosen: list[Strategy], the
     assert after.tokens <= view.tokens, "nothing grows"
     assert view.tokens - after.tokens == sum(step.saved for step in after.steps)
     assert all(step.saved > 0 and step.turns for step in after.steps)
-    places = {one.first_seq: id(entry) for entry in compress(after, then).entries for one in turns_of(entry)}
+    places = {one.first_seq: id(entry) for entry in compress(after, then).entries for one in entry.turns}
     for entry in after.entries:
         if isinstance(entry, Block):
             assert len({places[turn.first_seq] for turn in entry.turns}) == 1, "kept, or taken whole"
@@ -98,13 +97,13 @@ def test_every_promise_holds(view: ConversationView, chosen: list[Strategy], the
 
 def check_places(view: ConversationView, after: ConversationView) -> None:
     """Every message is in one place and in order, a call of tools with its results."""
-    shown = [one.seq for entry in after.entries for turn in turns_of(entry) for one in turn.messages]
-    left = [one.seq for gone in after.dropped for one in gone.turn.messages]
+    shown = [one.seq for entry in after.entries for turn in entry.turns for one in turn.messages]
+    left = [one.seq for gone in after.dropped for turn in gone.turns for one in turn.messages]
     assert shown == sorted(shown)
     assert sorted(shown + left) == [one.seq for turn in view.entries for one in turn.messages]  # type: ignore[union-attr]
     assert all(gone.reason and gone.strategy in ("sliding_window", "semantic") for gone in after.dropped)
     whole = {id(entry) for entry in view.entries}
-    assert all(id(turn) in whole for entry in after.entries for turn in turns_of(entry))
+    assert all(id(turn) in whole for entry in after.entries for turn in entry.turns)
 
 
 def check_floor(view: ConversationView, after: ConversationView) -> None:
@@ -249,8 +248,10 @@ def test_lists_of_strategies_as_json_and_back() -> None:
     [
         ("zip", "known are goal_batch, hierarchical, semantic"),
         ({"strategy": "tool_calls", "age": 3}, "has no option age; it has older_than"),
-        ({"strategy": "tool_calls", "older_than": 0}, "older_than=0: give a whole number from 1"),
-        ({"strategy": "summary_buffer", "target": 0.9}, "each must be above the next"),
+        ({"strategy": "tool_calls", "older_than": -1}, "older_than=-1: give a whole number from 0"),
+        ({"strategy": "sliding_window", "turns": True}, "turns=True: give a whole number"),
+        ({"strategy": "hierarchical", "recent": 0.8}, "more than the whole room"),
+        ({"strategy": "summary_buffer", "target": 0.9}, "each option must be above the next"),
         ({"strategy": "semantic", "share": 1.5}, "give a share"),
         (7, "is no strategy"),
         (ToolCalls, "is no strategy"),

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.models import Role, Tier
+from memstore.models.messages import SESSION_GAP
 from memstore.search.recall import best_by_words
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store import postings
 from memstore.store.index_cache import IndexCache
 from memstore.store.postings import IndexedChunk, Matches, Postings
-from memstore.store.user_index import SESSION_GAP_HOURS, UserIndex
+from memstore.store.user_index import UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
 USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -27,7 +28,7 @@ def beside(some: UserIndex, row: int) -> list[int]:
 
 
 def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_conversation() -> None:
-    later = NOW + timedelta(hours=SESSION_GAP_HOURS + 1)
+    later = NOW + SESSION_GAP + timedelta(hours=1)
     said = [Given(n, role=Role.ASSISTANT if n % 2 else Role.USER) for n in range(10)]
     said += [Given(n, at=later) for n in (10, 11)]
     said += [Given(20, seq=3, conversation=UUID(int=5)), Given(21, tier=Tier.FACTS, role=None, seq=-1)]

@@ -21,6 +21,7 @@ from memstore._sync.store.watermarks import DERIVERS, PendingMessages
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_names, check_number, to_uuid
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan, Usage
+from memstore.models.messages import SESSION_GAP
 from memstore.providers import TokenCounter
 
 ASSUMED_ANSWER_TOKENS = {"summaries": 120, "facts": 600}
@@ -38,13 +39,12 @@ class Backfills:
         self._database = runtime.database
 
     def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
-        """Return what is pending of every user or of one, and about what it costs.
+        """Return what is pending of every user or of one, and about how many tokens of chat models it takes.
 
-        `only` names some of "chunks", "summaries" and "facts". Nothing is written, no chat model is asked. Rates are
-        those that this store has measured so far. Raises `ModelUnavailable` if the server of a chat model is away.
+        `only` names some of "chunks", "summaries" and "facts". Nothing is written, no chat model is asked. Raises
+        `ModelUnavailable` if the server of a chat model is away.
         """
-        settings = self._runtime.settings
-        gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
+        gap, full = SESSION_GAP.total_seconds(), self._runtime.settings.segment_tokens
         totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in _derivers(only)}
         for owner, _ in self._users(user):
             with self._database.user_transaction(owner) as tx:
@@ -53,20 +53,16 @@ class Backfills:
                         totals[pending.deriver] = totals[pending.deriver].plus(pending)
         with self._database.admin_transaction() as tx:
             measured = {(each.deriver, each.model): each for each in llm_usage.total_usage(tx)}
-            rate = backfills.measured_rate(tx, list(totals))
         plans = {
             name: DeriverPlan(pending.conversations, pending.messages, pending.tokens, 0, 0, 0)
             for name, pending in totals.items()
         }
-        total = sum(pending.messages for pending in totals.values())
-        if total:
+        if any(pending.messages for pending in totals.values()):
             for name, model in zip(("summaries", "facts"), self._runtime.chat_models, strict=True):
                 if model is not None and name in plans:
-                    usage, price = measured.get((name, model.name)), settings.price_of(name)
-                    plans[name] = _add_calls(plans[name], totals[name], usage, price, self._runtime.counter)
-        seconds = [each.seconds for each in plans.values() if each.seconds is not None]
-        by_rate = [total / rate] if rate else []
-        return BackfillPlan(plans, max([sum(seconds), *by_rate]) if seconds or by_rate or not total else None)
+                    usage = measured.get((name, model.name))
+                    plans[name] = _add_calls(plans[name], totals[name], usage, self._runtime.counter)
+        return BackfillPlan(plans)
 
     def _users(self, only: str | None) -> Iterator[tuple[UUID, str]]:
         check_names(user=only)
@@ -179,11 +175,7 @@ def _derivers(only: Sequence[str]) -> Sequence[str]:
 
 
 def _add_calls(
-    plan: DeriverPlan,
-    pending: PendingMessages,
-    measured: Usage | None,
-    price: tuple[float, float] | None,
-    counter: TokenCounter,
+    plan: DeriverPlan, pending: PendingMessages, measured: Usage | None, counter: TokenCounter
 ) -> DeriverPlan:
     from memstore.derive.llm import load_prompt
 
@@ -191,14 +183,12 @@ def _add_calls(
     if not calls:
         return plan
     if measured is not None and measured.calls:
-        share, seconds = calls / measured.calls, calls / measured.calls * measured.seconds
+        share = calls / measured.calls
         prompts, answers = measured.prompt_tokens * share, measured.completion_tokens * share
     else:
         overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * HEADER_TOKENS
-        prompts, answers, seconds = plan.tokens + overhead, calls * ASSUMED_ANSWER_TOKENS[pending.deriver], None
-    cost = None if price is None else (prompts * price[0] + answers * price[1]) / 1e6
-    tokens = {"prompt_tokens": round(prompts), "answer_tokens": round(answers)}
-    return replace(plan, calls=calls, **tokens, assumed=seconds is None, seconds=seconds, cost=cost)
+        prompts, answers = plan.tokens + overhead, calls * ASSUMED_ANSWER_TOKENS[pending.deriver]
+    return replace(plan, calls=calls, prompt_tokens=round(prompts), answer_tokens=round(answers))
 
 
 def _count_calls(pending: PendingMessages) -> int:

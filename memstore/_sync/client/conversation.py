@@ -316,7 +316,7 @@ class ConversationScope:
         return erase(self._database, target, dry_run=dry_run)
 
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
-        """Return the receipts of this conversation's contexts, the latest first; `user.replay` makes one again."""
+        """Return the receipts of this conversation's contexts, the latest first; `user.replay` gives what was sent."""
         check_number(limit, "limit")
         with self._database.user_transaction(self.user.id) as tx:
             return receipts.receipts(tx, self.id, limit=limit)

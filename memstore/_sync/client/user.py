@@ -14,15 +14,14 @@ from memstore._sync.client.conversation import ConversationScope
 from memstore._sync.client.documents import Documents
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
-from memstore._sync.context.replay import replay
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
 from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
+from memstore.context.replay import unpack
 from memstore.errors import InvalidInput, NotFound
-from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     OWN_SETTINGS,
     When,
@@ -243,7 +242,7 @@ class UserScope(UserFacts):
         with self._database.user_transaction(self.id) as tx:
             stored = receipts.receipt(tx, id)
         if stored is None:
-            raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
+            raise _no_receipt(id)
         return stored
 
     def receipt_page(
@@ -258,21 +257,18 @@ class UserScope(UserFacts):
         with self._database.user_transaction(self.id) as tx:
             return receipts.receipt_page(tx, conversation_id, before=before, limit=limit)
 
-    def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
-        """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
+    def replay(self, receipt: Context | Receipt | UUID | str) -> Replay:
+        """Return what was sent with a context, by itself, its receipt or the receipt's id: the same bytes.
 
-        If something was erased or derived again since, `exact` is False and `missing` says what. A receipt may also be
-        one that was stored elsewhere and read by `Receipt.from_dict`. `format` is for a format of your own, of which a
-        receipt has only the name.
+        Raises `NotFound` if there is no such receipt, as `receipt` does, or if an older memstore made it, which did not
+        keep what was sent.
         """
-        if isinstance(receipt, Context):
-            receipt = receipt.receipt
-        if not isinstance(receipt, Receipt):
-            receipt = self.receipt(receipt)
-        if receipt.conversation_id is None:
-            raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
+        id = to_uuid(receipt)
         with self._database.user_transaction(self.id) as tx:
-            return replay(tx, receipt, format)
+            stored = receipts.receipt_with_sent(tx, id)
+        if stored is None:
+            raise _no_receipt(id)
+        return unpack(*stored)
 
     def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -360,3 +356,7 @@ class UserScope(UserFacts):
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]
+
+
+def _no_receipt(id: UUID) -> NotFound:
+    return NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")

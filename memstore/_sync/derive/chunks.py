@@ -11,8 +11,9 @@ from uuid import UUID
 from memstore._sync.store import chunks, messages
 from memstore._sync.store.chunks import new_chunk, speaker_prefixed
 from memstore._sync.store.database import Transaction
-from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store.active_model import Model

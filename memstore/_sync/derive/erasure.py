@@ -106,18 +106,17 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         _check_known(tx, target, set(items))
     digests = _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
-        counts = Counter(erasure.remove_user(tx))
+        counts = erasure.remove_user(tx)
         left = erasure.count_user_rows(tx)
-        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
-        certificate = replace(certificate, counts=+counts, scan=scan)
+        certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif locked is not None:
         removal = _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(erasure.remove_conversation(tx, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
-        rows = {table: n for table, n in (erasure.count_references(tx, searched)).items() if n}
-        scan = ScanResult(erasure.TABLES_WITH_IDS, len(searched), rows)
+        left = erasure.count_references(tx, searched)
+        scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     # Where nothing was, nothing is kept of it either.
     if not digests and certificate.is_empty:
@@ -274,10 +273,11 @@ def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_seq: int
 
 
 def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    receipts = erasure.remove_receipts(tx, [*removal.messages, *removal.items])
+    since = min((message.recorded_at for message in doomed), default=None)
+    receipts = erasure.remove_receipts(tx, [*removal.messages, *removal.items], since)
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += erasure.remove_receipts(tx, (), conversation, first.recorded_at)
+        receipts += erasure.remove_receipts_of(tx, conversation, first.recorded_at)
         removal.counts["invalid_responses"] += erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += erasure.remove_events(tx, [*removal.items, *receipts])
@@ -294,13 +294,15 @@ def _find_facts_read_with(
     if not messages:
         return []
     read = {
-        fact.id: set(content_words(fact.text))
+        fact: set(content_words(text))
         for conversation, conversation_runs in runs.items()
-        for fact in erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
+        for fact, text in (
+            erasure.facts_after(tx, conversation, [last for _, last in conversation_runs], LOOKBACK_MESSAGES)
+        ).items()
     }
-    for fact in erasure.facts_by_models(tx):
-        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(fact.text))))
-        read[fact.id] = read.get(fact.id, set()) | names
+    for fact, text in (erasure.facts_by_models(tx)).items():
+        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(text))))
+        read[fact] = read.get(fact, set()) | names
     erased = set(content_words(" ".join(erasure.texts(tx, messages)))) if read else set()
     shared = {fact: words & erased for fact, words in read.items() if words & erased}
     said = erasure.texts_of_facts(tx, list(shared), messages)
@@ -322,6 +324,7 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        rows = Counter((erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
-    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_SCANNED_IDS]])
+        rows = erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)
+    texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
+    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, texts)
     return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))

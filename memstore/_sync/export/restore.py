@@ -21,32 +21,14 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.reader import (
-    Entry,
-    EntryBuilder,
-    LocatedLine,
-    batch_lines,
-    describe_difference,
-    hash_chunks,
-    open_export,
-    read_lines,
-)
-from memstore.export.schema import (
-    ConversationLine,
-    DocumentLine,
-    FactLine,
-    ItemLine,
-    MessageLine,
-    SummaryLine,
-    UserLine,
-    user_id,
-)
+from memstore.export import reader, schema
+from memstore.export.reader import Entry
 from memstore.ingest.importers import ERASED, ImportProblem, ImportReport
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store.active_model import model_id
-from memstore.store.rows import FactWithHistory
+from memstore.store.rows import ItemRow
 
 APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
@@ -71,11 +53,11 @@ def restore(
     `run` loads the dependencies when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
     what is no export.
     """
-    running = _Restore(database, run, EntryBuilder(max_message_bytes, redactor, counter))
+    running = _Restore(database, run, reader.EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     name = source.name if isinstance(source, Path) else "the export"
-    with open_export(source) as stream:
-        batches, done = batch_lines(read_lines(stream, name, max_message_bytes), report), 0
+    with reader.open_export(source) as stream:
+        batches, done = reader.batch_lines(reader.read_lines(stream, name, max_message_bytes), report), 0
         while (batch := next(batches, None)) is not None:
             if only is None or batch[0].line.user == only:
                 running.take(batch)
@@ -100,10 +82,10 @@ class _Restore:
 
     database: Database
     run: Callable[[Callable[[Dependencies], Any]], Any]
-    builder: EntryBuilder
+    builder: reader.EntryBuilder
     report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     user: str | None = None
-    user_line: UserLine | None = None
+    user_line: schema.UserLine | None = None
     declared: UUID | None = None
     new: UUID | None = None
     diverged: set[UUID] = field(default_factory=set)
@@ -111,9 +93,9 @@ class _Restore:
     @property
     def user_id(self) -> UUID:
         assert self.user is not None
-        return user_id(self.user)
+        return schema.user_id(self.user)
 
-    def take(self, batch: list[LocatedLine]) -> None:
+    def take(self, batch: list[reader.LocatedLine]) -> None:
         """Store the new ones of some lines of one kind."""
         first = batch[0].line
         if first.user != self.user:
@@ -128,12 +110,12 @@ class _Restore:
             for record in batch:
                 self.report.add_problem(ImportProblem(record.where, str(error)))
             return
-        if isinstance(first, UserLine):
+        if isinstance(first, schema.UserLine):
             self._user(batch[0].where, first)
-        elif isinstance(first, ConversationLine):
+        elif isinstance(first, schema.ConversationLine):
             for record in batch:
                 self._conversation(record.where, record.line)
-        elif isinstance(first, DocumentLine):
+        elif isinstance(first, schema.DocumentLine):
             self._documents(batch)
         else:
             self._items(batch, first)
@@ -147,7 +129,7 @@ class _Restore:
             with self.database.user_transaction(self.user_id) as tx:
                 archive.make_pending(tx)
 
-    def _user(self, where: str, line: UserLine) -> None:
+    def _user(self, where: str, line: schema.UserLine) -> None:
         self.user_line = line
         settings, problem = self.builder.settings(line.settings)
         if problem is not None:
@@ -178,25 +160,25 @@ class _Restore:
         if line.watermarks is not None and conversations[0].watermarks != marks:
             self.diverged.add(line.id)
 
-    def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
+    def _items(self, batch: Sequence[reader.LocatedLine], first: schema.ItemLine) -> None:
         entries, problems = self.builder.entries(batch, self.user_line)
         for problem in problems:
             self.report.add_problem(problem)
         if not entries:
             return
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
-        if not isinstance(first, FactLine):
-            find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
+        if not isinstance(first, schema.FactLine):
+            find_new = self._new_messages if isinstance(first, schema.MessageLine) else self._new_summaries
             # Its line could not be read: it is derived here.
             if first.conversation_id != self.declared:
                 self.diverged.add(first.conversation_id)
         with self.database.user_transaction(self.user_id) as tx:
             fresh = find_new(tx, entries)
         count = self._store(fresh, first, find_new) if fresh else 0
-        if isinstance(first, MessageLine):
+        if isinstance(first, schema.MessageLine):
             self.report.new += count
         else:
-            self.report.restored["facts" if isinstance(first, FactLine) else "summaries"] += count
+            self.report.restored["facts" if isinstance(first, schema.FactLine) else "summaries"] += count
 
     def _new_messages(self, tx: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
@@ -219,7 +201,7 @@ class _Restore:
                 taken.add(message.seq)
                 # Behind the mark the deriver makes chunks.
                 new.append(entry if message.seq <= mark else replace(entry, chunks=[]))
-            elif reason := describe_difference(stored, message):
+            elif reason := reader.describe_difference(stored, message):
                 self.report.add_problem(ImportProblem(entry.where, reason))
             else:
                 self.report.known += 1
@@ -251,16 +233,17 @@ class _Restore:
                 new.append(entry)
         return new
 
-    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
+    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[ItemRow]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known_ids = set(erasure.known_facts(tx, [entry.item.fact.id for entry in rows]))
-        sources = {span.message_id for entry in rows for span, _ in entry.item.sources}
+        known_ids = set(erasure.known_facts(tx, [entry.row.id for entry in rows]))
+        sources = {source["message_id"] for entry in rows for source in entry.item.sources}
         places = archive.places(tx, sorted(sources))
-        erased = messages.erased_items(tx, [*(entry.item.fact.id for entry in rows), *sources])
+        erased = messages.erased_items(tx, [*(entry.row.id for entry in rows), *sources])
         since = erasure.last_erasure(tx)
-        new: dict[UUID, Entry[FactWithHistory]] = {}
+        new: dict[UUID, Entry[ItemRow]] = {}
         for entry in rows:
-            fact, said_in = entry.item.fact, [span.message_id for span, _ in entry.item.sources]
+            fact: Any = entry.row
+            said_in = [source["message_id"] for source in entry.item.sources]
             missing = [message for message in said_in if message not in places]
             if fact.id in known_ids or fact.id in new:
                 continue
@@ -274,12 +257,12 @@ class _Restore:
                 new[fact.id] = entry
         return list(new.values())
 
-    def _documents(self, batch: Sequence[LocatedLine]) -> None:
+    def _documents(self, batch: Sequence[reader.LocatedLine]) -> None:
         """Store the documents that are not there, but for those from before an erasure of the user."""
         rows: list[Json] = []
         vectors: list[Json] = []
         with self.database.user_transaction(self.user_id) as tx:
-            lines = [(record.where, record.line) for record in batch if isinstance(record.line, DocumentLine)]
+            lines = [(record.where, record.line) for record in batch if isinstance(record.line, schema.DocumentLine)]
             stored = documents.documents(tx, [line.id for _, line in lines], expired=True)
             known_ids = {ids.document_id(tx.user_id, document.namespace, document.key) for document in stored}
             since = erasure.last_erasure(tx)
@@ -303,7 +286,7 @@ class _Restore:
     def _store(
         self,
         fresh: Sequence[Entry[Any]],
-        first: ItemLine,
+        first: schema.ItemLine,
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
     ) -> int:
         """Add items that are new still when they are locked, and their chunks; return how many.
@@ -312,12 +295,12 @@ class _Restore:
         open while they are made.
         """
         add: Callable[[Transaction, list[Any]], Any] = summaries.add
-        if not isinstance(first, SummaryLine):
-            add = archive.add_messages if isinstance(first, MessageLine) else archive.add_facts
+        if not isinstance(first, schema.SummaryLine):
+            add = archive.add_messages if isinstance(first, schema.MessageLine) else archive.add_facts
 
         def write(tx: Transaction) -> Sequence[Entry[Any]]:
             messages.make_user(tx, first.user)
-            if isinstance(first, FactLine):
+            if isinstance(first, schema.FactLine):
                 chunks.lock_user(tx)
             elif not messages.lock(tx, first.conversation_id):
                 # Its line was not read.
@@ -332,7 +315,7 @@ class _Restore:
         def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
-            hashed = hash_chunks(fresh, None if fits else dependencies)
+            hashed = reader.hash_chunks(fresh, None if fits else dependencies)
             with self.database.user_transaction(self.user_id) as tx:
                 new = write(tx)
                 if added := [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]:

@@ -24,7 +24,7 @@ from memstore._sync.store import chunks, facts, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.postings import Matches
-from memstore.models import ChunkKey, Hit, SaidFact, Tier
+from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, Reranker, Scores, SelectiveEmbedder, Vectors, check_numbers, embed_query
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_now, without_request
@@ -134,7 +134,12 @@ def recall(
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
         looked_at = max(limit, MIN_REORDERED_HITS) if marked else limit
-        hits, ranked_chunks, texts, said = list[Hit](), list[RankedChunk](), dict[UUID, ItemText](), list[SaidFact]()
+        hits, ranked_chunks, texts, said = (
+            list[Hit](),
+            list[RankedChunk](),
+            dict[UUID, ItemText](),
+            list[tuple[UUID, UUID, bool]](),
+        )
         while len(hits) < looked_at and (page := list(islice(candidates, looked_at))):
             messages = [
                 candidate.chunk.item_id for candidate in page if candidate.chunk.tier == Tier.MESSAGES and marked
@@ -172,15 +177,18 @@ def find_changes(
     tx: Transaction,
     candidates: Iterable[RankedChunk],
     texts: Mapping[UUID, ItemText],
-    said: Sequence[SaidFact],
+    said: Sequence[tuple[UUID, UUID, bool]],
     as_of: datetime | None,
 ) -> Changes:
-    """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold."""
+    """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold.
+
+    Each that was `said` is a message with a fact, and whether this holds.
+    """
     candidate_chunks = (candidate.chunk for candidate in candidates)
     gone = (chunk.item_id for chunk in candidate_chunks if chunk.tier == Tier.FACTS and chunk.item_id not in texts)
-    first = list(dict.fromkeys([*gone, *(said_fact.fact_id for said_fact in said if not said_fact.holds)]))
+    first = list(dict.fromkeys([*gone, *(fact for _, fact, holds in said if not holds)]))
     later = facts.successors(tx, first, as_of) if first else []
-    return Changes.of(said, first, later)
+    return Changes.of([(message, fact) for message, fact, _ in said], first, later)
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

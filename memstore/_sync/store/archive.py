@@ -15,10 +15,9 @@ import numpy as np
 
 from memstore._sync.store import documents, facts, messages, summaries
 from memstore._sync.store.database import Transaction, row_builder
-from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
-from memstore.store.rows import ConversationRow, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ItemRow, Owner
 from memstore.store.sql import statements
 
 SQL = statements("archive")
@@ -137,11 +136,12 @@ def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return dict(tx.tuples(SQL["places"], ids=list(ids)))
 
 
-def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
+def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
     """Store facts that are not there, with their sources and their history."""
-    tx.run_many(facts.SQL["add_fact"], [vars(item.fact) for item in new])
-    facts.add_sources(tx, [Source(item.fact.id, span, at) for item in new for span, at in item.sources])
-    changes = [change | {"fact_id": item.fact.id} for item in new for change in item.history]
+    tx.run_many(facts.SQL["add_fact"], [vars(item.row) for item in new])
+    sources = [source | {"fact_id": item.row.id} for item in new for source in item.sources]
+    tx.run_many(facts.SQL["add_source"], sources)
+    changes = [change | {"fact_id": item.row.id} for item in new for change in item.history]
     tx.run_many(facts.SQL["add_change"], changes)
 
 

@@ -40,11 +40,6 @@ def states(tx: Transaction) -> dict[UUID, str]:
     return dict(tx.tuples(SQL["open"]))
 
 
-def measured_rate(tx: Transaction, derivers: Sequence[str]) -> float | None:
-    """Return the messages a second of the finished backfills by these derivers; None if there was none."""
-    return tx.value(SQL["measured_rate"], float, derivers=list(derivers))
-
-
 def halt(tx: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
     """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
     return bool(tx.run(SQL["halt"], id=backfill, state=state, reason=reason))

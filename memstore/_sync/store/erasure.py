@@ -28,14 +28,9 @@ from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
+from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
-OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
-OF_FACTS = {
-    "fact_sources": SQL["remove_fact_sources"],
-    "fact_changes": SQL["remove_fact_changes"],
-    "facts": SQL["remove_facts"],
-}
 MAX_LOCK_TRIES = 100
 
 
@@ -156,13 +151,6 @@ class DependentFact(NamedTuple):
     said: str
 
 
-class ReadFact(NamedTuple):
-    """A fact that may have words of messages which do not say it: `text` is its subject, value and text."""
-
-    id: UUID
-    text: str
-
-
 def messages_to_delete(
     tx: Transaction,
     *,
@@ -185,23 +173,25 @@ def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
     return tx.column(SQL["texts"], ids=list(messages))
 
 
-def remove_user(tx: Transaction) -> dict[str, int]:
+def remove_user(tx: Transaction) -> Counter[str]:
     """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
 
     Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
     this machine asks for none.
     """
-    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    counts = count_user_rows(tx)
     tx.run(SQL["remove_user"])
-    tx.run(SQL["as_operator"])
-    return counts | {table: tx.run(statement, user=tx.user_id) for table, statement in OF_OPERATOR.items()}
+    tx.run(SQL["remove_backfills"], user=tx.user_id)
+    tx.run(SQL["take_back_tokens"], user=tx.user_id)
+    return counts
 
 
-def count_user_rows(tx: Transaction) -> dict[str, int]:
+def count_user_rows(tx: Transaction) -> Counter[str]:
     """Return how many rows the user has, by table; those too that are the operator's."""
-    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    counts = Counter(dict(tx.tuples(SQL["rows_of_user"])))
     tx.run(SQL["as_operator"])
-    return counts | dict(tx.tuples(SQL["rows_of_operator"], user=tx.user_id))
+    counts.update(dict(tx.tuples(SQL["rows_of_operator"], user=tx.user_id)))
+    return counts
 
 
 def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
@@ -234,15 +224,15 @@ def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[U
     return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[ReadFact]:
-    """Return the facts of the next `within` messages after each of these numbers."""
+def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> dict[UUID, str]:
+    """Return the subject, value and text of facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return tx.all(SQL["facts_after"], ReadFact, **values)
+    return dict(tx.tuples(SQL["facts_after"], **values))
 
 
-def facts_by_models(tx: Transaction) -> list[ReadFact]:
-    """Return the facts of the user that chat models made."""
-    return tx.all(SQL["facts_by_models"], ReadFact)
+def facts_by_models(tx: Transaction) -> dict[UUID, str]:
+    """Return the subject, value and text of the facts that chat models made."""
+    return dict(tx.tuples(SQL["facts_by_models"]))
 
 
 def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[UUID, str]:
@@ -284,7 +274,9 @@ def successions(tx: Transaction, facts: Sequence[UUID]) -> list[tuple[UUID, UUID
 def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
     """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
     values = {"facts": list(facts), "messages": list(messages)}
-    return {table: tx.run(statement, **values) for table, statement in OF_FACTS.items()}
+    sources = tx.run(SQL["remove_fact_sources"], **values)
+    changes = tx.run(SQL["remove_fact_changes"], **values)
+    return {"fact_sources": sources, "fact_changes": changes, "facts": tx.run(SQL["remove_facts"], **values)}
 
 
 def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
@@ -308,12 +300,17 @@ def remove_answers_about_facts(tx: Transaction, facts: Sequence[UUID], since: da
     return tx.run(SQL["remove_answers_about_facts"], facts=list(facts), since=since)
 
 
-def remove_receipts(
-    tx: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
-) -> list[UUID]:
-    """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
-    values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
-    return tx.column(SQL["remove_receipts"], **values)
+def remove_receipts(tx: Transaction, ids: Sequence[UUID], since: datetime | None) -> list[UUID]:
+    """Remove receipts that name these items or may quote them; return their ids.
+
+    `since` is when the first message that goes was stored, None where facts alone go.
+    """
+    return tx.column(SQL["remove_receipts"], ids=[str(id) for id in ids], since=since)
+
+
+def remove_receipts_of(tx: Transaction, conversation: UUID, since: datetime) -> list[UUID]:
+    """Remove the receipts of a conversation since a moment; return their ids."""
+    return tx.column(SQL["remove_receipts_of"], conversation_id=conversation, since=since)
 
 
 def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
@@ -349,16 +346,11 @@ def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
     tx.run(SQL["keep_settings"], settings=user_settings)
 
 
-# --- whether anything is left
-
-# They hold hashes, ids and counts.
-KEPT_TABLES = ["tombstones", "erasures"]
-TABLES_WITH_IDS = 14
-
-
-def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
-    """Return how many rows name these messages, facts or conversations, by table."""
-    return dict(tx.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+def count_references(tx: Transaction, ids: Sequence[UUID]) -> Counter[str]:
+    """Return how many rows name these messages, facts or conversations, by table that may."""
+    counts = Counter(dict(tx.tuples(SQL["ids_left"], ids=list(ids))))
+    counts.update(dict(tx.tuples(SQL["ids_left_in_json"], ids=list(ids), texts=[str(id) for id in ids])))
+    return counts
 
 
 def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -372,8 +364,10 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
         if database.capabilities.citus and database.capabilities.role and not is_owner:
             # Nodes do not know what else the login was granted.
             database.take_role(connection)
-        tables = (connection.execute(SQL["searched"], {"without": KEPT_TABLES})).fetchall()
-        [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"])).fetchall()
+        tables = (connection.execute(SQL["searched"], {"without": tables_of("kept")})).fetchall()
+        closed = [f"{table.name}.{column}" for table in TABLES for column in table.closed]
+        texts = {"tables": [table.name for table in TABLES], "closed": closed}
+        [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"], texts)).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])

@@ -91,11 +91,7 @@ def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
 
 
 def unfinished(
-    tx: Transaction,
-    backfill: UUID | None,
-    *,
-    unlike: Collection[UUID] = (),
-    after: ConversationKey = BEGINNING,
+    tx: Transaction, backfill: UUID | None, *, unlike: Collection[UUID] = (), after: ConversationKey = BEGINNING
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
     values = {"backfill": backfill, "open": list(unlike), "limit": CONVERSATIONS_PER_PAGE}

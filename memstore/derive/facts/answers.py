@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionWrapHandler, model_validator
 
 from memstore.derive.facts import entities
+from memstore.derive.facts.drafts import STATEMENT
 from memstore.derive.facts.grounding import shares_word
-from memstore.derive.facts.normalization import is_denied, takes_away_protection
+from memstore.derive.facts.normalization import (
+    CONSTRAINT,
+    is_denied,
+    is_dietary_restriction,
+    takes_away_protection,
+)
 from memstore.derive.facts.reader_extractor import read_statement
 from memstore.derive.facts.slots import Slot, root_of
 from memstore.derive.llm import NotBlank
@@ -17,8 +23,7 @@ from memstore.derive.reader.notes import ATTRIBUTES
 from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
 KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
-# NUL as well: Postgres cannot keep it.
-_SPACES = re.compile(r"[\s\0]+")
+PROCEDURE = "procedure"
 
 
 class _Quote(BaseModel):
@@ -97,6 +102,16 @@ def attribute_of(fact: AnsweredFact) -> str | None:
     return name if is_own or root_of(name) in KNOWN else None
 
 
+def type_of(fact: AnsweredFact, subject: str, attribute: str | None, quotes: Sequence[str]) -> str:
+    """Return the type of a fact: a relative's diet protects them, and a habit is no instruction."""
+    if fact.type == "relationship" and entities.is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
+        return CONSTRAINT
+    is_habit = fact.type == PROCEDURE and attribute != "answer_style"
+    if is_habit and not any(read_statement(quote, "").type == PROCEDURE for quote in quotes):
+        return STATEMENT
+    return str(fact.type)
+
+
 def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
     """Return the slot of an attribute of one value, if somebody has said it; or of what protects somebody no longer."""
     attribute, value = attribute_of(fact), tidy(fact.value or "")
@@ -115,4 +130,5 @@ def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
 
 def tidy(text: str) -> str:
     """Return a text on one line."""
-    return _SPACES.sub(" ", text).strip()
+    # NUL as well: Postgres cannot keep it.
+    return " ".join(text.replace("\0", " ").split())

@@ -10,19 +10,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, timedelta
 
-from memstore.months import months, short_months
+from memstore.language import number_words
 
-_WEEKDAYS = (
-    "monday mon montag",
-    "tuesday tue tues dienstag",
-    "wednesday wed mittwoch",
-    "thursday thu thurs donnerstag",
-    "friday fri freitag",
-    "saturday samstag sonnabend",
-    "sunday sonntag",
-)
-WEEKDAYS = {name: n for n, names in enumerate(_WEEKDAYS) for name in names.split()}
-MONTHS = months(("en", "de")) | short_months(("en", "de"))
+WEEKDAYS = number_words("weekdays", "en", "de", start=0) | number_words("short_weekdays", start=0)
+MONTHS = number_words("months", "en", "de") | number_words("short_months", "en", "de")
 # A day without a year that is farther ahead was more likely meant of the past.
 MAX_AHEAD = timedelta(days=300)
 MAX_AHEAD_WITH_YEAR = timedelta(days=3660)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from memstore.derive.chunking import sentences
 from memstore.derive.facts.entities import is_somebodys, may_tell_of
 from memstore.derive.facts.grounding import (
     CLAUSE,
@@ -36,12 +35,12 @@ from memstore.derive.facts.normalization import (
     takes_away_protection,
 )
 from memstore.derive.facts.quotes import Span, tokens
-from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.llm import Passage
+from memstore.language import SPOKEN_WORD, WORD, compile_phrases, has_word, is_question, load_phrases, word_set
+from memstore.language.detection import UNKNOWN, language_of
+from memstore.language.sentences import sentences
 from memstore.models import FactColumns
-from memstore.text import word_set
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # A question behind a statement that makes sure of it: "I'm not allergic, am I?"
 _TAG = re.compile(
     r"(?:(?:or|and|oder|und) )?(?:ok(?:ay)?|please|pls|right|correct|yes|no|not|true|innit|eh"
@@ -50,21 +49,24 @@ _TAG = re.compile(
     r"|nein|gell|ne|nicht|n['’]est-ce pas|non|hein|pas vrai|d['’]accord|verdad|cierto|vale|sí)",
     re.IGNORECASE,
 )
-_OF_SPEAKER = re.compile(
-    r"(?:(?:I|we|my|our|ich|wir|mein\w*|unser\w*|je|nous|mon|ma|mes|notre|nos|yo|nosotr[oa]s|mis?|nuestr[oa]s?)\b|j['’])",
-    re.IGNORECASE,
+_OF_SPEAKER = compile_phrases(
+    "I, we, my, our, ich, wir, mein*, unser*, je, j'*, nous, mon, ma, mes, notre, nos, yo, nosotros, nosotras, mi, mis"
+    ", nuestro, nuestros, nuestra, nuestras",
+    opens=True,
 )
-_STOPPED = re.compile(r"(?:stop|quit|drop|ditch)(?:s|ped|ping|ped|ting|ed|ing)?|arrêté|dejé|dejado", re.IGNORECASE)
-_DONE = re.compile(r"\b(?:through|done|finished) with\b", re.IGNORECASE)
-_OVER = re.compile(r"gone|outgr[eo]wn?|cured|healed|guérie?|curad[oa]", re.IGNORECASE)
-_ENDED_LAST_IN_GERMAN = re.compile(r"\b(?:abgesetzt|aufgehört|verschwunden|geheilt|überwunden)\W*$", re.IGNORECASE)
-_WELL = re.compile(r"\b(?:fine|normal)\b", re.IGNORECASE)
-_IT = re.compile(r"\b(?:it|es|that|das)\b", re.IGNORECASE)
-_AGAIN = re.compile(r"\b(?:again|wieder|de nouveau|otra vez|de nuevo)\b", re.IGNORECASE)
+_STOPPED = word_set(
+    "stop stops stopped stopping quit quits quitting drop drops dropped dropping ditched ditching arrêté dejé dejado"
+)
+_DONE = compile_phrases("through with, done with, finished with")
+_OVER = word_set("gone outgrow outgrown outgrew cured healed guéri guérie curado curada")
+_ENDED_LAST_IN_GERMAN = word_set("abgesetzt aufgehört verschwunden geheilt überwunden")
+_WELL = compile_phrases("fine, normal")
+_IT = compile_phrases("it, es, that, das")
+_AGAIN = load_phrases("again")
 _FOR_ME = re.compile(
     r"^(\W*(?:no|kein\w*) (?:more |mehr )?\w+) (?:for me|für mich)(?: either| auch)?\W*$", re.IGNORECASE
 )
-_ONLY = re.compile(r"n['’]t (?:just|only)\b", re.IGNORECASE)
+_ONLY = compile_phrases("*n't just, *n't only")
 _MY = re.compile(r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|mis?|notre|nos)\s+(?:\w+\s+)??(\w+)", re.IGNORECASE)
 # A name with what its bearer does, where a sentence begins.
 _NAMED = re.compile(
@@ -108,7 +110,7 @@ def own_sentences(
 
 
 def _without_question(sentence: str) -> str:
-    if not sentence.rstrip(" \"'”’)").endswith(("?", "？")):
+    if not is_question(sentence):
         return sentence
     clauses = [clause.strip() for clause in CLAUSE.split(sentence) if clause.strip()]
     asked = 2 if clauses and _TAG.fullmatch(clauses[-1]) else 1
@@ -123,11 +125,8 @@ def _is_about(sentence: str, subject: str, speaker: str, background: str) -> boo
     named = None if _OF_SPEAKER.match(sentence) else _NAMED.match(sentence)
     is_of_kin = any(word.casefold().removesuffix("s") in RELATIVES for word in _MY.findall(sentence))
     is_of_other = bool(words & THIRD_KEYS) and not words & FIRST_KEYS
-    return not (is_of_kin or is_of_other or (named and not _has_word(named["name"].casefold(), background)))
-
-
-def _has_word(word: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+    is_other = named is not None and not has_word(background, named["name"].casefold(), ignore_case=False)
+    return not (is_of_kin or is_of_other or is_other)
 
 
 def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
@@ -226,7 +225,12 @@ class _Denial(NamedTuple):
         # "my allergy hasn't gone"
         if "not" in kinds and "over" in kinds:
             return False
-        if _ENDED_LAST_IN_GERMAN.search(clause) and "not" not in kinds and kinds.count("thing") >= self.least:
+        words = WORD.findall(clause.casefold())
+        if (
+            _ENDED_LAST_IN_GERMAN.issuperset(words[-1:] or [""])
+            and "not" not in kinds
+            and kinds.count("thing") >= self.least
+        ):
             return not self.topics or "topic" in kinds
         least = self.least if "other" in kinds else 1
         start = 0
@@ -247,14 +251,15 @@ class _Denial(NamedTuple):
         return False
 
     def _kinds(self, clause: str) -> Iterator[str]:
-        for match in _WORD.finditer(clause):
-            word = match[0]
+        for word in SPOKEN_WORD.findall(clause):
+            if word.isdecimal():
+                continue
             stems = [plain(each) for each in content_words(word) if len(each) > 2]
             if stems == [NOT]:
                 yield "not"
-            elif _OVER.fullmatch(word):
+            elif word.casefold() in _OVER:
                 yield "over"
-            elif _STOPPED.fullmatch(word):
+            elif word.casefold() in _STOPPED:
                 yield "stopped"
             elif not stems or stems[0] in HOLLOW or word.casefold() in _AFTER_THING:
                 yield "idle"

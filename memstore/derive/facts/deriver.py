@@ -8,10 +8,10 @@ whichever conversation is derived first; within a conversation that is the last 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore.derive.chunking import split_segments
@@ -21,8 +21,8 @@ from memstore.derive.facts.changes import with_outdated
 from memstore.derive.facts.drafts import (
     LOOKBACK_MESSAGES,
     ExtractedBatch,
-    ExtractedFact,
     FactBatch,
+    FactDraft,
     without_secrets,
 )
 from memstore.derive.facts.entities import related_subjects
@@ -37,7 +37,8 @@ from memstore.derive.facts.reconcile import (
 )
 from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
-from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
+from memstore.models.messages import SESSION_GAP
 from memstore.store import chunks, facts, llm_usage, messages, watermarks
 from memstore.store.active_model import Model, id_of, model_id
 from memstore.store.database import Transaction
@@ -45,7 +46,6 @@ from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
 
 MAX_COMPARED_FACTS = 64
-REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
 class Redo(NamedTuple):
@@ -56,131 +56,142 @@ class Redo(NamedTuple):
 
 
 async def apply_fact(
-    tx: Transaction, new: ExtractedFact, model: Model | None, candidates: Collection[UUID], redo: Redo | None = None
+    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID], redo: Redo | None = None
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     `candidates` are facts that may be nearest to it. In a redo those by other recipes take in no source for
     being alike: they wait to be made anew themselves.
     """
-    fact = new.fact
-    aside = related_subjects(fact, new.speaker) if new.slot is not None else None
-    compared = fact, new.compared_attribute, new.spans[0], new.vector, id_of(model), candidates
-    known = await facts.known(tx, *compared, aside=aside, alias=new.alias, named=new.ends)
-    # Whatever the user was called: one entity.
-    if new.alias:
-        known = [_rename(prior, new.alias, fact.subject) for prior in known]
+    fact, known = new.fact, await _load_known(tx, new, model, candidates)
     if fact.state == QUARANTINED:
         return await _quarantine(tx, new, known)
     waiting = next((prior for prior in known if prior.fact.state == QUARANTINED), None)
     known = [prior for prior in known if prior.fact.state != QUARANTINED]
-    twin = _same_statement(new, known)
-    other_facts = [prior for prior in known if prior is not twin]
+    duplicate = _same_statement(new, known)
+    other_facts = [prior for prior in known if prior is not duplicate]
     if redo is not None:
-        anew = {
-            prior.fact.id for prior in other_facts if prior.by_hand is None and prior.fact.recipe not in redo.recipes
-        }
-        anew -= set(new.ends)
-        other_facts = [replace(prior, cosine=None) if prior.fact.id in anew else prior for prior in other_facts]
-        other_facts = [prior for prior in other_facts if prior.fact.id not in anew or prior.fact.attribute is not None]
-    if twin is None:
+        other_facts = list(_compare_by_slot_alone(other_facts, new.ends, redo.recipes))
+    if duplicate is None:
         decision = reconcile(new, other_facts)
         if decision.waits:
             fact.state = QUARANTINED
             return await _quarantine(tx, new, [waiting, *known] if waiting else known)
-        if decision.twin is None:
+        if decision.duplicate is None:
             if fact.recipe.startswith(READER_RECIPE_PREFIX):
                 new = await with_outdated(tx, new, fact, other_facts, fact.occurred_at)
-                decision = reconcile(new, other_facts, find_twin=False)
+                decision = reconcile(new, other_facts, find_duplicate=False)
             await _execute(tx, new, waiting.fact if waiting else fact, decision, fact.occurred_at, model)
             return True
-        twin = decision.twin
-        other_facts = [prior for prior in other_facts if prior is not twin]
-    recorded = redo.taken if redo else {}
-    sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
-    await facts.add_sources(tx, sources)
-    await _reinforce(tx, new, twin, other_facts, model)
+        duplicate = decision.duplicate
+        other_facts = [prior for prior in other_facts if prior is not duplicate]
+    id, recorded = duplicate.fact.id, redo.taken if redo else {}
+    await facts.add_sources(tx, [Source(id, span, recorded.get((id, span.message_id))) for span in new.spans])
+    await _reinforce(tx, new, duplicate, other_facts, model)
     return False
 
 
-def _rename(prior: KnownFact, alias: str, subject: str) -> KnownFact:
-    if prior.fact.subject != alias:
-        return prior
-    return replace(prior, fact=prior.fact.model_copy(update={"subject": subject}))
+async def _load_known(
+    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID]
+) -> list[KnownFact]:
+    """Return the facts that a new one is judged by. Whatever the user was called in them, it is one subject."""
+    related = related_subjects(new.fact, new.speaker) if new.slot is not None else None
+    compared = new.fact, new.compared_attribute, new.spans[0], new.vector, id_of(model), candidates
+    known = await facts.known(tx, *compared, other_subjects=related, subject_alias=new.alias, also_ids=new.ends)
+    if not new.alias:
+        return known
+    renamed = {"subject": new.fact.subject}
+    return [
+        replace(prior, fact=prior.fact.model_copy(update=renamed)) if prior.fact.subject == new.alias else prior
+        for prior in known
+    ]
 
 
-async def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+def _compare_by_slot_alone(
+    known: Iterable[KnownFact], ends: Collection[UUID], recipes: Collection[str]
+) -> Iterator[KnownFact]:
+    """Yield known facts; those that a redo makes anew without their cosine, and only where they have an attribute."""
+    for prior in known:
+        if prior.by_hand is not None or prior.fact.recipe in recipes or prior.fact.id in ends:
+            yield prior
+        elif prior.fact.attribute is not None:
+            yield replace(prior, cosine=None)
+
+
+async def _quarantine(tx: Transaction, new: FactDraft, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
     Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
     """
-    twin = _same_statement(new, known)
-    if twin is None:
-        if reconcile(new, known).twin is not None:
+    duplicate = _same_statement(new, known)
+    if duplicate is None:
+        if reconcile(new, known).duplicate is not None:
             return False
         recorded_at = await facts.add(tx, new.fact)
         await facts.add_sources(tx, [Source(new.fact.id, span, recorded_at) for span in new.spans])
         return True
-    if twin.fact.state == QUARANTINED:
-        await facts.add_sources(tx, [Source(twin.fact.id, span) for span in new.spans])
-        await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
-        await _refresh(tx, new, twin)
+    if duplicate.fact.state == QUARANTINED:
+        await facts.add_sources(tx, [Source(duplicate.fact.id, span) for span in new.spans])
+        await facts.note_first_said(tx, duplicate.fact.id, new.fact.occurred_at)
+        await _refresh(tx, new, duplicate)
     return False
 
 
-def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
+def _same_statement(new: FactDraft, known: Sequence[KnownFact]) -> KnownFact | None:
     exact = next((prior for prior in known if prior.fact.id == new.fact.id), None)
     return exact or next((prior for prior in known if prior.same_words), None)
 
 
 async def _reinforce(
-    tx: Transaction, new: ExtractedFact, twin: KnownFact, other_facts: Sequence[KnownFact], model: Model | None
+    tx: Transaction, new: FactDraft, duplicate: KnownFact, other_facts: Sequence[KnownFact], model: Model | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
-    await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
-    refreshed = await _refresh(tx, new, twin)
-    said_at = max(new.fact.occurred_at, twin.last_said)
+    await facts.note_first_said(tx, duplicate.fact.id, new.fact.occurred_at)
+    refreshed = await _refresh(tx, new, duplicate)
+    said_at = max(new.fact.occurred_at, duplicate.last_said)
     if new.fact.recipe.startswith(READER_RECIPE_PREFIX):
-        new = await with_outdated(tx, new, twin.fact, other_facts, said_at)
-        if twin.by_hand is None:
-            await _renew_end(tx, new, twin)
+        new = await with_outdated(tx, new, duplicate.fact, other_facts, said_at)
+        if duplicate.by_hand is None:
+            await _renew_end(tx, new, duplicate)
         else:
             new = replace(new, successor=None)
-    if twin.fact.state == "superseded" and twin.by_hand != "edited":
+    if duplicate.fact.state == "superseded" and duplicate.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"} | ({"outdated"} if new.ends else set())
-    elif twin.fact.state == "active" and (refreshed or new.ends or new.successor):
+    elif duplicate.fact.state == "active" and (refreshed or new.ends or new.successor):
         executed = {"supersedes", "outdated"}
     else:
         return
     decision = reconcile(new, other_facts, said_at)
-    ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
+    ended_later = decision.kind == "new" and duplicate.fact.valid_to is not None and said_at < duplicate.fact.valid_to
     if decision.kind in executed and not ended_later:
-        await _execute(tx, new, twin.fact, decision, said_at, model)
+        await _execute(tx, new, duplicate.fact, decision, said_at, model)
 
 
-async def _renew_end(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> None:
+async def _renew_end(tx: Transaction, new: FactDraft, duplicate: KnownFact) -> None:
     """Let a plan that is said again hold until the day that it names now."""
-    is_latest = new.fact.occurred_at >= twin.last_said and twin.fact.recipe == new.fact.recipe
-    if twin.fact.state == "active" and is_latest and twin.fact.valid_to != new.fact.valid_to:
-        await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, valid_to=new.fact.valid_to)
+    is_latest = new.fact.occurred_at >= duplicate.last_said and duplicate.fact.recipe == new.fact.recipe
+    if duplicate.fact.state == "active" and is_latest and duplicate.fact.valid_to != new.fact.valid_to:
+        await facts.change(tx, duplicate.fact, "edited", actor=new.fact.recipe, valid_to=new.fact.valid_to)
 
 
-async def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
+async def _refresh(tx: Transaction, new: FactDraft, duplicate: KnownFact) -> bool:
     """Update the same statement to this recipe's columns, unless a person has changed it."""
-    same = twin.fact.id == new.fact.id
-    if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
+    same = duplicate.fact.id == new.fact.id
+    if not same or duplicate.by_hand is not None or duplicate.fact.recipe in (HAND, new.fact.recipe):
         return False
-    columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    await facts.change(tx, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    await facts.change(tx, duplicate.fact, "edited", actor=new.fact.recipe, **_read_columns(new.fact))
     return True
+
+
+def _read_columns(fact: FactColumns) -> dict[str, Any]:
+    """Return the columns that another recipe may read otherwise in the same words."""
+    return fact.model_dump(include={"type", "kind", "attribute", "value", "language", "confidence", "recipe"})
 
 
 # -- what people enter
 
 
-async def apply_manual_fact(
-    tx: Transaction, new: ExtractedFact, stored: FactColumns | None, model: Model | None
-) -> None:
+async def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: Model | None) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
     It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
@@ -194,7 +205,7 @@ async def apply_manual_fact(
     if fact.valid_to is None or fact.valid_to > said_at:
         left = [prior for prior in other_facts if prior not in replaced]
         new = await with_outdated(tx, new, fact, left, said_at, by_hand=True)
-    decision = reconcile(new, other_facts, find_twin=False)
+    decision = reconcile(new, other_facts, find_duplicate=False)
     # A person has the last word, whenever that is said to have been said.
     if decision.successor is not None:
         later = tuple(prior for prior in other_facts if prior.fact.id == decision.successor.id)
@@ -207,7 +218,7 @@ async def apply_manual_fact(
         await facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
 
 
-async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
+async def apply_edited_slot(tx: Transaction, new: FactDraft, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
     known = await facts.known(tx, fact, new.compared_attribute, None, None, None)
     decision = reconcile(new, [prior for prior in known if prior.fact.id != fact.id])
@@ -220,7 +231,7 @@ async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColum
 
 async def _execute(
     tx: Transaction,
-    new: ExtractedFact,
+    new: FactDraft,
     fact: FactColumns,
     decision: Resolution,
     said_at: datetime,
@@ -230,8 +241,8 @@ async def _execute(
     actor, ended = new.fact.recipe, decision.ended
     settled = await facts.settled_by_hand(tx, [prior.fact.id for prior in ended], fact.id) if ended else set()
     for prior in ended:
-        decided = prior.by_hand_at is not None and prior.by_hand_at >= new.learned_at
-        if prior.fact.id not in settled and not decided:
+        is_decided = new.learned_at is not None and prior.by_hand_at is not None and prior.by_hand_at >= new.learned_at
+        if prior.fact.id not in settled and not is_decided:
             ends_at = decision.begins_at
             if prior.fact.id in new.ends:
                 ends_at = end_of(prior.fact, ends_at, said_at)
@@ -247,7 +258,7 @@ async def _execute(
         await facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: Model | None) -> datetime | None:
+async def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: Model | None) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
@@ -257,7 +268,7 @@ async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, mode
         return recorded_at
     # Said by somebody who is trusted now: it rests on that alone.
     if fact.state == QUARANTINED:
-        columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
+        columns = _read_columns(new.fact) | new.fact.model_dump(include={"valid_from", "valid_to"})
         await facts.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(tx, fact.id)
         await facts.add_sources(tx, [Source(fact.id, span) for span in new.spans])
@@ -310,13 +321,13 @@ class FactDeriver:
         if made is None:
             return replace(batch, known=await facts.remembered(tx, embedder, until))
         conversation, recipes = work.conversation_id, await self._recipes(tx)
-        stored = await facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
+        stored = await facts.remembered(tx, embedder, until, conversation=conversation, recipes=recipes)
         known_facts = {known_fact.fact.id: known_fact for known_fact in stored}
-        for new_fact in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
-            known_facts[new_fact.fact.id] = RememberedFact(
-                new_fact.fact, new_fact.fact.occurred_at, new_fact.speaker, new_fact.vector
+        for draft in (draft for results in made for draft in results.facts if draft.fact.state != QUARANTINED):
+            known_facts[draft.fact.id] = KnownFact(
+                draft.fact, draft.fact.occurred_at, speaker=draft.speaker, vector=draft.vector
             )
-            for ended in new_fact.ends:
+            for ended in draft.ends:
                 known_facts.pop(ended, None)
         return replace(batch, known=list(known_facts.values()))
 
@@ -327,9 +338,8 @@ class FactDeriver:
         rising = await messages.in_rising_time(tx, [*reversed(newest), *new.messages])
         before, read, to_seq = rising[: len(newest)], rising[len(newest) :], new.to_seq
         if self.producer.uses_llm:
-            settings = self.dependencies.settings
-            gap = timedelta(hours=settings.session_gap_hours)
-            if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
+            size = self.dependencies.settings.segment_tokens
+            if (first := next(split_segments(read, SESSION_GAP, size), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
         (guidelines,) = await self._guidelines(tx, work.conversation_id)
         return FactBatch(to_seq, [*before, *read], len(before), guidelines)
@@ -374,7 +384,7 @@ class FactDeriver:
         counted = [new_fact for new_fact in new if new_fact.fact.state != QUARANTINED or new_fact.fact.id not in active]
         again = [Source(new_fact.fact.id, span) for new_fact in counted for span in new_fact.spans]
         waiting = {new_fact.fact.id for new_fact in counted} - active
-        taken = await facts.take_back(tx, conversation, but=again, waiting=waiting)
+        taken = await facts.remove_sources_of(tx, conversation, but=again, waiting=waiting)
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
         await facts.remove_unsaid(tx, sorted(less_said - staying))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -25,15 +25,15 @@ from memstore.models import (
     TRUSTED,
     FactColumns,
     FactSpan,
+    KnownFact,
     Message,
-    RememberedFact,
     Role,
+    kind_of,
 )
 from memstore.providers import Vectors
 from memstore.settings import Settings
 
 STATEMENT = "statement"
-DRAFT_COLUMNS = ("text", "type", "kind", "subject", "confidence", "language", "valid_from", "valid_to")
 LOOKBACK_MESSAGES = 3
 UNNAMED_SPEAKERS = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}
 TRUST_LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
@@ -94,32 +94,74 @@ def pasted(text: str) -> list[tuple[int, int]]:
     return [match.span() for pattern in (_FENCED, _QUOTED) for match in pattern.finditer(text)]
 
 
+class Successor(NamedTuple):
+    """What holds instead of a fact, and since when."""
+
+    begins_at: datetime
+    id: UUID
+
+
 @dataclass(frozen=True, slots=True)
 class FactDraft:
-    """A fact as a message says it, before it has a source, an id or an embedding.
+    """A fact from when it is extracted, or entered by a person, until it is stored: its columns and the slot it fills.
 
-    `text` is a sentence in plain words, or the speaker's words after the name. `kind` is what sort of memory its
-    type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
-    from 0 to 1; `language` is ISO 639-1, "und" where the words do not tell it. `start` and `stop` are the
-    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so. Without
-    a slot its `attribute` and `value` may be known, such as "residence" and "porto". If it `may_change` known ones, it
-    is compared with them: not what friends tell each other.
+    An extractor gives the characters `start` to `stop` of the message that say it, and whether it `may_change` known
+    facts: not what friends tell each other. `attribute_to` adds the message; until then `fact` has no id. Its state is
+    "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say of their own
+    kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made knowing that. It
+    is None for what a person enters, which has several spans, or none; others have one. `ends` are known facts that no
+    longer hold; `successor` is the first that was said later and makes it outdated. Facts of its subject may be known
+    under the `alias`. `said` are the subject's sentences that a model quotes.
     """
 
-    text: str
-    type: str
-    kind: str
-    subject: str
-    confidence: float
-    language: str
-    start: int
-    stop: int
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
+    fact: FactColumns
     slot: Slot | None = None
-    attribute: str | None = None
-    value: str | None = None
+    start: int = 0
+    stop: int = 0
     may_change: bool = False
+    said_by_subject: bool = False
+    learned_at: datetime | None = None
+    speaker: str = ""
+    conversation_id: UUID | None = None
+    spans: tuple[FactSpan, ...] = ()
+    vector: Vectors | None = None
+    ends: tuple[UUID, ...] = ()
+    successor: Successor | None = None
+    alias: str = ""
+    said: tuple[str, ...] = ()
+
+    @property
+    def compared_attribute(self) -> str | None:
+        """The attribute whose known values it is compared with, however far they are: its slot's, or a single one."""
+        return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
+
+    def with_columns(self, **columns: Any) -> FactDraft:
+        """Return the draft with other values of some of its columns."""
+        return replace(self, fact=self.fact.model_copy(update=columns))
+
+
+def draft_fact(
+    text: str,
+    type: str,
+    subject: str,
+    confidence: float,
+    language: str,
+    start: int = 0,
+    stop: int = 0,
+    *,
+    slot: Slot | None = None,
+    **columns: Any,
+) -> FactDraft:
+    """Return the draft of what a text says; `columns` are when it holds, and an attribute with its value.
+
+    `text` is a sentence in plain words, or the speaker's words after the name; `subject` is whom it is about, as the
+    text names them. `confidence` is from 0 to 1; `language` is ISO 639-1, "und" where the words do not tell it.
+    """
+    values: dict[str, Any] = dict.fromkeys(("valid_from", "valid_to", "attribute", "value")) | columns
+    if slot is not None:
+        values |= {"attribute": slot.attribute, "value": slot.value}
+    values |= {"kind": kind_of(type), "subject": subject, "confidence": confidence, "language": language}
+    return FactDraft(FactColumns.model_construct(text=text, type=type, state="active", **values), slot, start, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,45 +175,7 @@ class FactBatch:
     messages: list[Message]
     before: int
     guidelines: Guidelines = NO_GUIDELINES
-    known: Sequence[RememberedFact] = ()
-
-
-class Successor(NamedTuple):
-    """What holds instead of a fact, and since when."""
-
-    begins_at: datetime
-    id: UUID
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractedFact:
-    """A new fact: its columns, the slot that it fills, its spans, and its vector.
-
-    Its state is "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say
-    of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
-    knowing that. An extracted fact has one span; one that a person enters has several, or none. `ends` are known
-    facts that no longer hold; `successor` is the first that was said later and makes it outdated. Facts of its subject
-    may be known under the `alias`. `said` are the subject's sentences that a model quotes.
-    """
-
-    fact: FactColumns
-    slot: Slot | None
-    said_by_subject: bool
-    learned_at: datetime
-    speaker: str = ""
-    conversation_id: UUID | None = None
-    spans: tuple[FactSpan, ...] = ()
-    vector: Vectors | None = None
-    may_change: bool = False
-    ends: tuple[UUID, ...] = ()
-    successor: Successor | None = None
-    alias: str = ""
-    said: tuple[str, ...] = ()
-
-    @property
-    def compared_attribute(self) -> str | None:
-        """The attribute whose known values it is compared with, however far they are: its slot's, or a single one."""
-        return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
+    known: Sequence[KnownFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +185,7 @@ class ExtractedBatch(DerivedBatch):
     `invalid` counts a model's unusable answers, `refused` the facts of others that were not believed.
     """
 
-    facts: list[ExtractedFact]
+    facts: list[FactDraft]
     invalid: int = 0
     refused: int = 0
 
@@ -190,7 +194,7 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
     """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
     find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
 
-    def tells_secret(new_fact: ExtractedFact) -> bool:
+    def tells_secret(new_fact: FactDraft) -> bool:
         said = (texts.get(span.message_id, "") for span in new_fact.spans)
         secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
         return bool(find(new_fact.fact.text)) or any(secret in new_fact.fact.text for secret in secrets)
@@ -198,32 +202,26 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
     return replace(extracted, facts=[new_fact for new_fact in extracted.facts if not tells_secret(new_fact)])
 
 
-def to_fact(
+def attribute_to(
     draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
-) -> ExtractedFact:
-    """Return a fact that a message says as it can be stored."""
-    slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
-    columns = {name: getattr(draft, name) for name in DRAFT_COLUMNS}
-    fact = FactColumns.model_construct(
+) -> FactDraft:
+    """Return the draft of a fact that a message says as it can be stored."""
+    level = trust.level(message, draft.start, draft.stop)
+    speaker = message.name or UNNAMED_SPEAKERS[Role(message.role)]
+    subject, owner = draft.fact.subject.casefold(), speaker.casefold()
+    attributed = draft.with_columns(
         user_id=message.user_id,
-        id=ids.fact_id(message.user_id, draft.subject, draft.text),
-        attribute=slot.attribute if slot else draft.attribute,
-        value=slot.value if slot else draft.value,
+        id=ids.fact_id(message.user_id, draft.fact.subject, draft.fact.text),
         state="active" if trust.is_trusted(message, level) else QUARANTINED,
         recipe=recipe,
         occurred_at=message.occurred_at,
-        **columns,
     )
-    speaker = message.name or UNNAMED_SPEAKERS[Role(message.role)]
-    subject, owner = fact.subject.casefold(), speaker.casefold()
-    return ExtractedFact(
-        fact,
-        slot,
+    return replace(
+        attributed,
         said_by_subject=subject == owner or subject.startswith(f"{owner}'s "),
         learned_at=message.recorded_at,
         speaker=speaker,
         conversation_id=message.conversation_id,
         spans=(FactSpan(message.id, draft.start, draft.stop, level),),
         vector=vector,
-        may_change=draft.may_change,
     )

@@ -18,22 +18,14 @@ import numpy as np
 from memstore import ids
 from memstore.derive.facts.drafts import UNNAMED_SPEAKERS
 from memstore.derive.facts.normalization import STEM_LETTERS, plain
-from memstore.models import FactColumns, Message, RememberedFact, Role
-from memstore.months import months
+from memstore.language import LETTERS, load_words
+from memstore.models import FactColumns, KnownFact, Message, Role
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
-from memstore.text import word_set
 
-PARTNERS = word_set(
-    "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
-)
-ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
-KIN = ANIMALS | word_set(
-    "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
-    " nephew gran grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss"
-    " manager colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante"
-    " onkel nichte neffe oma opa cousine chef chefin kollege kollegin"
-)
+PARTNERS = load_words("partners")
+ANIMALS = load_words("animals")
+KIN = ANIMALS | load_words("kin")
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
 MIN_NAME_LETTERS = 3
@@ -103,7 +95,7 @@ _INTRODUCTION = (
 )
 
 
-def find_user_name(messages: Iterable[Message], known_facts: Iterable[RememberedFact]) -> str:
+def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]) -> str:
     """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
     names |= {
@@ -120,7 +112,7 @@ def find_user_name(messages: Iterable[Message], known_facts: Iterable[Remembered
     return str(*names) if len(names) == 1 else ""
 
 
-def is_own_name(name: str, user: UUID, known_facts: Iterable[RememberedFact]) -> bool:
+def is_own_name(name: str, user: UUID, known_facts: Iterable[KnownFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
     is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
     return is_called or any(
@@ -160,8 +152,8 @@ def may_mean(known_subject: str, subject: str, text: str) -> bool:
 def may_tell_of(subject: str, text: str) -> bool:
     """Whether a text may tell of a subject: of a relative by their name, or by what they are where they have none."""
     _, of_relative, who = subject.rpartition("'s ")
-    words = set(_LETTERS.findall(who.casefold()))
-    return not of_relative or not (words - NAMELESS_WORDS or words).isdisjoint(_LETTERS.findall(text.casefold()))
+    words = set(LETTERS.findall(who.casefold()))
+    return not of_relative or not (words - NAMELESS_WORDS or words).isdisjoint(LETTERS.findall(text.casefold()))
 
 
 def is_thing(subject: str) -> bool:
@@ -181,8 +173,10 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
 
 # Names that nobody has said
 
-_LETTERS = re.compile(r"[^\W\d_]+")
-_GERMAN_BEFORE_NAMES = KIN | PARTNERS | {"dr", "prof", "herr", "herrn", "heißt", "namens"}
+_BEFORE_GERMAN_NAMES = KIN | PARTNERS | load_words("before_names")
+# Capitalised, and no names: days and months; languages and feasts, whose names are translated.
+_CALENDAR = load_words("weekdays", "en") | load_words("short_weekdays") | load_words("months", "en") | {"sat", "sun"}
+_TRANSLATED = load_words("tongues"), load_words("feasts")
 
 
 def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | None:
@@ -190,34 +184,19 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
 
     German (`spoken` is "de") capitalises each noun: of its sentences only words after a title or a kinship count.
     """
-    words = _LETTERS.findall(text)
-    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _GERMAN_BEFORE_NAMES]
-    stems = {word[:STEM_LETTERS] for word in _LETTERS.findall(plain(said.casefold()))}
-    capitalised: list[str] = [word for word in (*_LETTERS.findall(names), *inner) if word[0].isupper()]
+    words = LETTERS.findall(text)
+    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_GERMAN_NAMES]
+    stems = {word[:STEM_LETTERS] for word in LETTERS.findall(plain(said.casefold()))}
+    capitalised: list[str] = [word for word in (*LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
-        is_usual = len(word) < MIN_NAME_LETTERS or word.casefold() in NAMELESS_WORDS or _CALENDAR.fullmatch(word)
-        is_translated = any(names.fullmatch(word) and names.search(said) for names in (_TONGUES, _FEASTS))
+        is_usual = len(word) < MIN_NAME_LETTERS or word.casefold() in NAMELESS_WORDS or word.casefold() in _CALENDAR
+        folded = word.casefold()
+        is_translated = any(folded in names and any(name in said.casefold() for name in names) for names in _TRANSLATED)
         if not (is_usual or is_translated or plain(word.casefold())[:STEM_LETTERS] in stems):
             return word
     return None
 
 
-# Capitalised, and no names: days and months; languages and feasts, whose names are translated.
-_FEASTS = re.compile(r"christmas|xmas|easter|weihnachten|ostern|noël|pâques|navidad|pascua", re.IGNORECASE)
-_CALENDAR = re.compile(
-    rf"(?:mon|tues|wednes|thurs|fri|satur|sun)day|mon|tues?|wed|thurs?|fri|sat|sun|{'|'.join(months(['en']))}",
-    re.IGNORECASE,
-)
-_TONGUES = re.compile(
-    r"english|german|french|spanish|italian|portuguese|dutch|polish|russian|chinese|mandarin|cantonese|japanese|korean"
-    r"|arabic|hebrew|turkish|swedish|norwegian|danish|finnish|greek|czech|hungarian|romanian|ukrainian|hindi|urdu"
-    r"|bengali|vietnamese|thai|catalan|basque|irish|welsh|deutsch|englisch|französisch|spanisch|italienisch"
-    r"|portugiesisch|niederländisch|polnisch|russisch|chinesisch|japanisch|türkisch|arabisch|schwedisch|griechisch"
-    r"|ukrainisch|rumänisch|latein|français|anglais|allemand|espagnol|italien|portugais|néerlandais|polonais|russe"
-    r"|chinois|japonais|arabe|turc|español|inglés|alemán|francés|italiano|portugués|neerlandés|polaco|ruso|chino"
-    r"|japonés|árabe|turco|catalán",
-    re.IGNORECASE,
-)
 # What is known of them
 
 MAX_KNOWN_FACTS, MAX_KNOWN_CHARS = 40, 2_000
@@ -232,15 +211,15 @@ ATTRIBUTES = _CHANGING | {"medication", "appointment", "pet", "event", "likes", 
 
 
 def choose_known(
-    known_facts: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
-) -> list[RememberedFact]:
+    known_facts: Sequence[KnownFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
+) -> list[KnownFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
     Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning. A rare word
     that both have counts as well: "glad we left Dublin" is near to no fact.
     """
     said = " ".join(texts).casefold()
-    said_terms, said_words = terms(said).keys(), set(_LETTERS.findall(said))
+    said_terms, said_words = terms(said).keys(), set(LETTERS.findall(said))
     own_terms = [
         terms(known_fact.fact.text).keys() - terms(known_fact.fact.subject).keys() for known_fact in known_facts
     ]
@@ -251,7 +230,7 @@ def choose_known(
     }
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
 
-    def weigh(known_fact: RememberedFact) -> float:
+    def weigh(known_fact: KnownFact) -> float:
         cosine = 0.0
         if known_fact.vector is not None and asked and len(known_fact.vector) == len(asked[0]):
             direction = known_fact.vector / (np.linalg.norm(known_fact.vector) or 1)
@@ -267,7 +246,7 @@ def choose_known(
             - 0.2 * (known_fact.fact.type == "event")  # what has happened is rarely ended
         )
 
-    chosen, room = list[RememberedFact](), MAX_KNOWN_CHARS
+    chosen, room = list[KnownFact](), MAX_KNOWN_CHARS
     for known_fact in sorted(known_facts, key=lambda known_fact: (-weigh(known_fact), known_fact.fact.id)):
         size = min(len(known_fact.fact.text), MAX_SHOWN_CHARS)
         if size <= room and len(chosen) < MAX_KNOWN_FACTS:

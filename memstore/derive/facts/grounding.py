@@ -14,21 +14,13 @@ from itertools import pairwise
 from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
 from memstore.derive.facts.normalization import NOT, STEM_LETTERS, content_words, is_denied, plain, protects
 from memstore.derive.facts.quotes import MARKS, Span, tokens
-from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.llm import Passage
+from memstore.language import WORD, load_numbers, load_phrases, load_words, number_words
+from memstore.language.detection import UNKNOWN, language_of
 from memstore.models import FactColumns
-from memstore.months import months
-from memstore.text import word_set
 
-_FIRST = word_set(
-    "i i'm i've i'd i'll my me mine myself we we're we've our us ich mein meine meinen meinem meiner mir mich wir unser"
-    " unsere unseren unserem uns je j'ai mon ma mes moi nous notre nos yo mi mis me nosotros nuestro nuestra"
-)
-_THIRD = word_set("he he's she she's er sie il elle él ella")
-_PRONOUNS = _THIRD | word_set(
-    "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
-    " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
-)
+_THIRD = load_words("third_person")
+_PRONOUNS = _THIRD | load_words("pronouns")
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo"
@@ -37,13 +29,7 @@ IDLE_DENIAL = re.compile(
 )
 CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
 # Words by which a sentence denies without a "not".
-_ENDING = re.compile(
-    r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
-    r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
-    r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
-    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin|died|dead\b|death|gestorben|verstorben)",
-    re.IGNORECASE,
-)
+_ENDING = load_phrases("ends")
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
     r"\w\W+(?:now|nun|jetzt)\b|\b(?:instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen"
@@ -51,7 +37,7 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 HOLLOW = content_words("any anymore more longer mehr plus yet noch even all after either again wieder please bitte")
-_MONTHS = "|".join(months())
+_MONTHS = "|".join(number_words("months"))
 _DATE = re.compile(
     rf"\b(?:19|20)\d\d(?:-\d\d){{0,2}}\b"
     r"|\b(?:\d{1,2}(?:\.|st|nd|rd|th)?\s*(?:to|and|bis|und|au|et|al|y|[-–])\s*(?:the |zum )?)?"
@@ -59,31 +45,14 @@ _DATE = re.compile(
     rf"|\b(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./](?:\d\d)?\d\d\b",
     re.IGNORECASE,
 )
-_NUMBER_WORDS = {
+_NUMBER_WORDS = dict.fromkeys(load_words("a_single"), "1") | {
     word.casefold(): str(number)
-    for words, start, step in (
-        ("zero one two three four five six seven eight nine ten eleven twelve", 0, 1),
-        ("thirteen fourteen fifteen sixteen seventeen eighteen nineteen", 13, 1),
-        ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf", 1, 1),
-        ("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn", 13, 1),
-        ("zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize", 0, 1),
-        ("cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince", 0, 1),
-        ("dieciséis diecisiete dieciocho diecinueve", 16, 1),
-        ("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10),
-        ("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert", 20, 10),
-        ("vingt trente quarante cinquante soixante", 20, 10),
-        ("veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa cien", 20, 10),
-        ("once twice thrice", 1, 1),
-    )
-    for number, word in zip(range(start, 200, step), words.split(), strict=False)
-} | dict.fromkeys(["a", "an", "ein", "eine", "einen", "einem", "einer", "une", "una", "another", "single"], "1")
-
-
+    for word, number in (load_numbers() | number_words("zero", start=0) | number_words("times")).items()
+}
 _UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
-_PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
+_PART_OF_HOUR = load_phrases("part_of_hour")
 _AND_A_HALF = re.compile(r"\b(\w+) (?:and a half|y medi[ao]|et demie?)\b")
-_MILITARY_TIME = re.compile(r"(?:[01]\d|2[0-3])[0-5]\d")
 _HALF_OF_DAY = re.compile(r"\s?([ap])\.?m\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:(?<![\w.,])[.,])?\d+(?:[.,:]\d+)*")
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:(?:,\d\d)*,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
@@ -182,7 +151,7 @@ def _readings(written: re.Match[str]) -> set[str]:
     """Return what a written number may be: a price and a time have other marks in other countries."""
     number = f"0{written[0]}" if written[0][0] in ".," else written[0]
     if number.isdigit():
-        is_time = _MILITARY_TIME.fullmatch(number)
+        is_time = len(number) == 4 and int(number[:2]) < 24 and int(number[2:]) < 60
         return {number.lstrip("0") or "0", *([f"{int(number[:2])}:{number[2:]}"] if is_time else [])}
     if ":" in number:
         return _times(written) or {number}
@@ -348,13 +317,7 @@ def says_change(spans: Sequence[Span]) -> bool:
 
 _UNTOLD = ("", "other")
 _VAGUE_ATTRIBUTES = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")
-_IDLE_WORDS = {
-    NOT,
-    *content_words(
-        "take taken eat eaten drink want must should need use make none user"
-        " nimmt nehme isst esse trinkt möchte muss braucht prend mange boit veut toma come bebe quiere"
-    ),
-}
+_IDLE_WORDS = {NOT, *content_words(" ".join(sorted(load_words("takes"))))}
 
 
 def is_akin(word: str, other: str) -> bool:
@@ -393,20 +356,17 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     if kin and kin["kin"].casefold() in RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]
         return not any(
-            is_akin(plain(word.casefold()), plain(name.casefold()))
-            for word in re.findall(r"\w+", text)
-            for name in named
+            is_akin(plain(word.casefold()), plain(name.casefold())) for word in WORD.findall(text) for name in named
         )
     # "He died", of their cat.
     of_theirs = re.match(rf"{re.escape(subject)}(?:['’]s|s|['’]) ", text, re.IGNORECASE)
     return not (speaks_of_self or of_theirs) and any(word in THIRD_KEYS for word in words[:2])
 
 
-FIRST_KEYS = frozenset(MARKS.sub("", word) for word in _FIRST)
-THIRD_KEYS = frozenset(MARKS.sub("", word) for word in _THIRD)
+FIRST_KEYS = frozenset(word.translate(MARKS) for word in load_words("speaker"))
+THIRD_KEYS = frozenset(word.translate(MARKS) for word in _THIRD)
 _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,
 )
-_MORE_KIN = "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre"
-RELATIVES = KIN | PARTNERS | word_set(f"{_MORE_KIN} hermana hermano hija hijo tía tío marido mujer novio novia")
+RELATIVES = KIN | PARTNERS | load_words("more_kin")

@@ -17,16 +17,16 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy
+from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy, type_of
 from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
 from memstore.derive.facts.drafts import (
     UNTRUSTED,
     ExtractedBatch,
-    ExtractedFact,
     FactBatch,
     FactDraft,
     TrustPolicy,
-    to_fact,
+    attribute_to,
+    draft_fact,
 )
 from memstore.derive.facts.entities import (
     MAX_KNOWN_FACTS,
@@ -38,7 +38,6 @@ from memstore.derive.facts.entities import (
     find_user_name,
     is_own_name,
     is_relative,
-    is_somebodys,
     is_thing,
     may_mean,
     name_user,
@@ -48,23 +47,21 @@ from memstore.derive.facts.entities import (
 from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import (
-    CONSTRAINT,
-    is_dietary_restriction,
     is_protection,
     names_time,
     protects,
 )
 from memstore.derive.facts.quotes import Span, find_source
-from memstore.derive.language import language_of
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.models import QUARANTINED, FactColumns, Message, RememberedFact, Role, kind_of
+from memstore.language.detection import language_of
+from memstore.models import QUARANTINED, FactColumns, KnownFact, Message, Role
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
 MAX_SEGMENT_MESSAGES = 64
 MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
-RECIPE_VERSION = 4
+RECIPE_VERSION = 5
 # The fifteen facts that the prompt allows, of 60 to 90 tokens each.
 MAX_ANSWER_TOKENS = 1400
 MAX_ANSWER_PARTS = 6
@@ -75,39 +72,16 @@ MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 MODEL_CONFIDENCE = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFact:
-    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed.
-
-    `said` are the sentences of its subject that its quotes stand in.
-    """
-
-    draft: FactDraft
-    attribute: str | None
-    value: str | None
-    spans: Sequence[Span]
-    ends: tuple[UUID, ...]
-    is_doubted: bool
-    said: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> FactColumns:
-        """The columns that it is compared by."""
-        slot = self.draft.slot
-        attribute, value = (slot.attribute, slot.value) if slot else (self.attribute, self.value)
-        text, type, subject = self.draft.text, self.draft.type, self.draft.subject
-        return FactColumns.model_construct(text=text, type=type, subject=subject, attribute=attribute, value=value)
-
-
 @dataclass(slots=True)
 class Findings:
-    """A model's findings in a segment: facts, known facts that are said again, and why others are not believed.
+    """A model's findings in a segment: facts with their sources, known facts that are said again, and refusals.
 
-    `user` is the name by which a user without one is introduced. If the segment goes on, it was `read_to` this message.
+    A fact that waits to be confirmed is quarantined. `refusals` say why others are not believed. `user` is the name by
+    which a user without one is introduced. If the segment goes on, it was `read_to` this message.
     """
 
-    facts: list[ModelFact] = field(default_factory=list)
-    repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
+    facts: list[tuple[FactDraft, Sequence[Span]]] = field(default_factory=list)
+    repeats: list[tuple[KnownFact, Span]] = field(default_factory=list)
     refusals: list[tuple[str, BaseModel]] = field(default_factory=list)
     user: str = ""
     read_to: int | None = None
@@ -129,7 +103,7 @@ class Inquiry:
 
     segment: Sequence[Message]
     before: Sequence[Message] = ()
-    known: Sequence[RememberedFact] = ()
+    known: Sequence[KnownFact] = ()
     user: str = ""
     own_name: str = ""
     trusted: Collection[str] = (Role.USER,)
@@ -247,8 +221,7 @@ class Inquiry:
             subject = name_user(tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
-            if fact.type == "relationship" and is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
-                fact = fact.model_copy(update={"type": CONSTRAINT})
+            fact = fact.model_copy(update={"type": type_of(fact, subject, attribute, [span.text for span in spans])})
             replaced = [
                 prior.fact.text for prior in named if prior and not protects(prior.fact.type, prior.fact.attribute)
             ]
@@ -265,16 +238,18 @@ class Inquiry:
             if fact.valid_to and guards and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
-            draft = _draft(fact, subject, spans[0].passage.said)
+            draft = _draft(fact, subject, spans[0].passage.said, attribute, value)
             trusted_spans = [span for span in spans if span.passage.role in self.trusted]
             said = own_sentences(fact.text, subject, trusted_spans, talk, speaker_of, background)
-            finding = ModelFact(draft, attribute, value, spans, (), doubt is not None, said)
-            if is_doubtful(finding.columns, said):
+            is_denial_doubted = is_doubtful(draft.fact, said)
+            if is_denial_doubted:
                 findings.refusals.append(("its quote does not deny what protects somebody", fact.model_copy()))
-                finding = replace(finding, is_doubted=True)
-            finding = replace(finding, ends=tuple(self._ends(finding, named, user, basis)))
-            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(finding.ends))
-            findings.facts.append(finding)
+            if doubt is not None or is_denial_doubted:
+                draft = draft.with_columns(state=QUARANTINED)
+            draft = replace(draft, said=said)
+            draft = replace(draft, ends=tuple(self._ends(draft, spans, named, user, basis, value or "")))
+            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(draft.ends))
+            findings.facts.append((draft, spans))
 
     def _introduce(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
@@ -284,33 +259,39 @@ class Inquiry:
                 if passage.speaker == "the user" and (match := find_introduction(name, passage.text)):
                     findings.user = match[1]
                     written = AnsweredFact(sources=[], text=say_name(match[1]), type="identity", subject=match[1])
-                    draft = _draft(written, match[1], passage.said)
-                    span = Span(passage, *match.span())
-                    findings.facts.append(ModelFact(draft, "name", match[1], [span], (), False))
+                    draft = _draft(written, match[1], passage.said, "name", match[1])
+                    findings.facts.append((draft, [Span(passage, *match.span())]))
                     break
 
-    def _ends(self, new: ModelFact, named: list[RememberedFact | None], user: str, basis: str) -> Iterator[UUID]:
+    def _ends(
+        self,
+        draft: FactDraft,
+        sources: Sequence[Span],
+        named: list[KnownFact | None],
+        user: str,
+        basis: str,
+        more: str,
+    ) -> Iterator[UUID]:
         """Yield those that a fact ends: said earlier, not by another speaker, and about it, or what ends besides."""
-        draft, more = new.draft, new.value or ""
-        slot = draft.slot.attribute if draft.slot else new.attribute
-        spans = [span for span in new.spans if span.passage.role in self.trusted]
+        new, slot = draft.fact, draft.fact.attribute
+        spans = [span for span in sources if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in spans}
         other_speakers = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         for prior in sorted(filter(None, named), key=lambda prior: prior.fact.attribute != slot):
             fact = prior.fact.model_copy(update={"subject": name_user(prior.fact.subject, user)})
             is_common = (
-                fact.subject == draft.subject and is_thing(fact.subject) and not protects(fact.type, fact.attribute)
+                fact.subject == new.subject and is_thing(fact.subject) and not protects(fact.type, fact.attribute)
             )
-            is_later = prior.last_said < new.spans[0].passage.said
+            is_later = prior.last_said < sources[0].passage.said
             if not is_later or (owner_of(fact.subject) in other_speakers and not is_common):
                 continue
-            of_relative = is_relative(draft.subject, fact.subject) and draft.text.startswith(draft.subject)
+            of_relative = is_relative(new.subject, fact.subject) and new.text.startswith(new.subject)
             if of_relative and fact.attribute == slot is not None:  # where her sister lives
                 continue
-            if is_protection(fact) and not denies(fact, new.columns, new.said):
+            if is_protection(fact) and not denies(fact, new, draft.said):
                 continue
-            is_meant = may_mean(fact.subject, draft.subject, draft.text) or is_taken_over(fact, draft.text, spans)
-            if is_meant and may_end(fact, draft.subject, slot, draft.text, spans, basis, more):
+            is_meant = may_mean(fact.subject, new.subject, new.text) or is_taken_over(fact, new.text, spans)
+            if is_meant and may_end(fact, new.subject, slot, new.text, spans, basis, more):
                 more = f"{more} {fact.text}"
                 yield prior.fact.id
 
@@ -327,11 +308,12 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMe
     return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
 
 
-def _draft(fact: AnsweredFact, subject: str, said: datetime) -> FactDraft:
+def _draft(fact: AnsweredFact, subject: str, said: datetime, attribute: str | None, value: str | None) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (tidy(fact.text), fact.type, kind_of(fact.type), subject, MODEL_CONFIDENCE, language_of(fact.text))
-    return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
+    told = (tidy(fact.text), fact.type, subject, MODEL_CONFIDENCE, language_of(fact.text))
+    slot = slot_of(fact, subject)
+    return draft_fact(*told, slot=slot, valid_from=begins, valid_to=ends, attribute=attribute, value=value)
 
 
 class LLMExtractor:
@@ -389,39 +371,33 @@ class LLMExtractor:
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
         return ExtractedBatch(to_seq, facts, invalid, len(findings.refusals), llm_session=session, recipe=recipe)
 
-    def _facts(
-        self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str
-    ) -> Iterator[ExtractedFact]:
+    def _facts(self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str) -> Iterator[FactDraft]:
         """Return each fact once for each message that says it: the first makes it, the others are further sources.
 
         If a trusted message says it, it is active, and pastes are no sources of it.
         """
         for prior, span in findings.repeats:
             yield self._repeat_known(prior.fact, span, messages[span.passage.item_id], prior.vector)
-        vectors = self.dependencies.embed([finding.draft.text for finding in findings.facts])
-        for finding, vector in zip(findings.facts, vectors, strict=True):
+        vectors = self.dependencies.embed([draft.fact.text for draft, _ in findings.facts])
+        for (draft, spans), vector in zip(findings.facts, vectors, strict=True):
             made = [
-                to_fact(_at(finding.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
-                for span in finding.spans
+                attribute_to(_at(draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
+                for span in spans
             ]
-            active = any(new_fact.fact.state != QUARANTINED for new_fact in made) and not finding.is_doubted
+            is_believed = draft.fact.state != QUARANTINED
+            active = is_believed and any(new_fact.fact.state != QUARANTINED for new_fact in made)
             if any(new_fact.spans[0].trust == UNTRUSTED for new_fact in made):  # what is trusted says it itself
-                texts = [
-                    span.text for span, new in zip(finding.spans, made, strict=True) if new.spans[0].trust != UNTRUSTED
-                ]
-                active = active and shares_word(finding.draft.text, " ".join(texts), finding.draft.subject)
+                texts = [span.text for span, new in zip(spans, made, strict=True) if new.spans[0].trust != UNTRUSTED]
+                active = active and shares_word(draft.fact.text, " ".join(texts), draft.fact.subject)
             for new_fact in made:
                 if active and new_fact.spans[0].trust == UNTRUSTED:
                     continue
                 new_fact.fact.state = "active" if active else QUARANTINED
-                if new_fact.fact.attribute is None:
-                    new_fact.fact.attribute, new_fact.fact.value = finding.attribute, finding.value
-                yield replace(_with_user(new_fact, user, finding.ends), said=finding.said)
+                yield _with_user(new_fact, user)
 
-    def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
+    def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> FactDraft:
         """Return a known fact as a message says it again."""
-        columns = (fact.text, fact.type, fact.kind, fact.subject, fact.confidence, fact.language, 0, 0)
-        again = to_fact(_at(FactDraft(*columns), span), message, vector, fact.recipe, self.trust)
+        again = attribute_to(_at(FactDraft(fact), span), message, vector, fact.recipe, self.trust)
         same = {"occurred_at": message.occurred_at, "state": again.fact.state}
         return replace(again, fact=fact.model_copy(update=same))
 
@@ -431,10 +407,10 @@ def _at(draft: FactDraft, span: Span) -> FactDraft:
     return replace(draft, start=start + span.start, stop=start + span.stop)
 
 
-def _with_user(new: ExtractedFact, user: str, ends: Sequence[UUID]) -> ExtractedFact:
-    """Return a fact with what it ends; where the user has a name, what is known of "the user" is about them too."""
+def _with_user(new: FactDraft, user: str) -> FactDraft:
+    """Return a fact by a user of this name, for whom facts of "the user" hold too."""
     subject, about = new.fact.subject, new.fact.subject.casefold()
     is_own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
     speaker = user if user and new.speaker == THE_USER else new.speaker
     alias = THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
-    return replace(new, ends=tuple(ends), said_by_subject=is_own, speaker=speaker, alias=alias)
+    return replace(new, said_by_subject=is_own, speaker=speaker, alias=alias)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,7 @@ from memstore.derive.facts.deriver import (
     apply_edited_slot,
     apply_manual_fact,
 )
-from memstore.derive.facts.drafts import BY_HAND, UNTRUSTED, ExtractedFact
+from memstore.derive.facts.drafts import BY_HAND, UNTRUSTED, FactDraft
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.note_facts import LOOSE_TYPES
 from memstore.derive.facts.reader_extractor import read_statement
@@ -30,7 +30,6 @@ from memstore.models import (
     FACT_KINDS,
     HAND,
     IMPORTANCES,
-    NORMAL,
     QUARANTINED,
     Fact,
     FactChange,
@@ -46,27 +45,21 @@ from memstore.store.facts import Source
 COLUMN_LIMITS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
 
 
-@dataclass(frozen=True, slots=True)
-class NewFact:
-    """A fact as somebody enters it; `sources` are ids of messages that say it."""
-
-    text: str
-    type: str
-    subject: str = "The user"
-    kind: str | None = None
-    attribute: str | None = None
-    value: str | None = None
-    language: str = "und"
-    confidence: float = 1.0
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    importance: str = NORMAL
-    expires_at: datetime | None = None
-    sources: Sequence[UUID] = ()
-
-
-EDITABLE = tuple(field.name for field in fields(NewFact) if field.name != "sources")
-EDITED_IN_PLACE = tuple(name for name in EDITABLE if name not in ("text", "subject"))
+# In the order in which errors name them.
+EDITABLE = (
+    "text",
+    "type",
+    "subject",
+    "kind",
+    "attribute",
+    "value",
+    "language",
+    "confidence",
+    "valid_from",
+    "valid_to",
+    "importance",
+    "expires_at",
+)
 
 
 # -- what is entered
@@ -77,13 +70,13 @@ def strip_blanks(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.strip() if isinstance(value, str) else value for name, value in columns.items()}
 
 
-def read_type(new: NewFact, guidelines: Guidelines) -> str:
+def read_type(new: FactColumns, guidelines: Guidelines) -> str:
     """Return the type that the reader reads in the words of a fact; `statement` for none."""
     read = read_statement(new.text, new.subject).type
     return (type_of(new.text, guidelines.words) or read) if read in LOOSE_TYPES else read
 
 
-def check_fact(new: NewFact) -> None:
+def check_fact(new: FactColumns) -> None:
     """Raise `InvalidInput` for a fact that cannot be stored as it was entered."""
     check_text(new.text, "the text of a fact")
     if not new.text.strip():
@@ -105,7 +98,7 @@ def check_fact(new: NewFact) -> None:
         raise InvalidInput(f"valid_to={new.valid_to} is before valid_from={new.valid_from}; give a later end.")
 
 
-def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
+def redact_fact(new: FactColumns, redactor: Redactor) -> FactColumns:
     """Return a fact with its secrets marked; those of its text are marked in its value too.
 
     The attribute alone may show that the value is one, as "password" does.
@@ -115,47 +108,47 @@ def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
         value = value and value.replace(new.text[secret.start : secret.stop], secret.mark)
     if value is not None:
         (value,) = redactor.redact_json({(new.attribute or "").replace(" ", "_"): value}).values()
-    names = ("text", "subject", "attribute", "language")
-    return replace(new, value=value, **{name: redactor.redact(getattr(new, name)) for name in names})
+    texts = new.model_dump(include={"text", "subject", "attribute", "language"})
+    redacted = {name: redactor.redact(text) for name, text in texts.items()}
+    return new.model_copy(update={"value": value, **redacted})
 
 
-def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
+def merge_columns(fact: Fact, new: Mapping[str, Any]) -> FactColumns:
     """Return a fact with some of its columns new.
 
     The kind follows the type where that is new, and the slot the text.
     """
-    kept = {name: getattr(fact, name) for name in EDITABLE}
+    kept: dict[str, Any] = fact.model_dump(include=set(EDITABLE))
     if "type" in new:
         kept["kind"] = None
     if "text" in new and not {"attribute", "value"} & new.keys():
         kept |= {"attribute": None, "value": None}
-    return replace(NewFact(**kept), **new)
+    return FactColumns.model_construct(**kept | dict(new))
 
 
-def _with_slot(new: NewFact) -> NewFact:
+def _with_slot(new: FactColumns) -> FactColumns:
     """Return a fact with the slot that its words fill, unless one is given."""
     if new.attribute is not None or new.value is not None:
         return new
     slot = read_statement(new.text, new.subject).slot
-    return new if slot is None else replace(new, attribute=slot.attribute, value=slot.value)
+    return new if slot is None else new.model_copy(update={"attribute": slot.attribute, "value": slot.value})
 
 
-def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
-    row = {name: getattr(new, name) for name in EDITABLE} | {"kind": new.kind or kind_of(new.type)}
+def _as_row(user_id: UUID, new: FactColumns, state: str = "active") -> FactColumns:
+    row: dict[str, Any] = {"user_id": user_id, "id": ids.fact_id(user_id, new.subject, new.text)}
     # The database's own precision, so that an undo finds what it left.
-    row |= {"confidence": round(new.confidence, 4)}
+    row |= {"kind": new.kind or kind_of(new.type), "confidence": round(new.confidence, 4)}
     row |= {"state": state, "recipe": HAND, "occurred_at": datetime.now(UTC)}
-    return FactColumns.model_construct(user_id=user_id, id=ids.fact_id(user_id, new.subject, new.text), **row)
+    return new.model_copy(update=row)
 
 
-def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
-    """Return a fact by hand as an extracted one, learned after all changes by hand."""
+def _as_draft(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> FactDraft:
+    """Return the draft of a fact by hand, learned after all changes by hand."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
-    return ExtractedFact(
+    return FactDraft(
         fact,
         None if ended else slot_of_fact(fact),
         said_by_subject=True,
-        learned_at=datetime.max.replace(tzinfo=UTC),
         speaker=fact.subject.partition("'s ")[0],
         may_change=True,
         spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
@@ -163,23 +156,30 @@ def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequen
     )
 
 
+def _besides_words(fact: FactColumns) -> dict[str, Any]:
+    """Return the columns that an edit may change without making another fact."""
+    return fact.model_dump(include=set(EDITABLE) - {"text", "subject"})
+
+
 # -- enter, confirm, edit
 
 
-async def add_fact(database: Database, dependencies: Dependencies, user_name: str, new: NewFact) -> Fact:
+async def add_fact(
+    database: Database, dependencies: Dependencies, user_name: str, new: FactColumns, sources: Sequence[UUID]
+) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
     with_slot = await to_thread(_with_slot, new)
-    entered = await to_thread(_as_extracted, dependencies, _columns(user_id, with_slot), new.sources)
+    entered = await to_thread(_as_draft, dependencies, _as_row(user_id, with_slot), sources)
     fact = entered.fact
     async with database.user_transaction(user_id) as tx:
         await messages.make_user(tx, user_name)
         await chunks.lock_user(tx)
-        await _check_sources(tx, new.sources)
+        await _check_sources(tx, sources)
         known_fact = await facts.fact(tx, fact.id)
         if known_fact is not None:
             was_hidden = known_fact.state in (QUARANTINED, "retracted")
-            columns = {name: getattr(fact, name) for name in EDITED_IN_PLACE} | {"state": "active", "recipe": HAND}
+            columns = _besides_words(fact) | {"state": "active", "recipe": HAND}
             await facts.change(tx, known_fact, "edited", actor=HAND, **columns)
             if was_hidden:
                 await restore_fact_chunk(tx, entered.fact, None, entered.vector, dependencies.model)
@@ -188,19 +188,19 @@ async def add_fact(database: Database, dependencies: Dependencies, user_name: st
         return await _fact(tx, fact.id)
 
 
-async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
+async def propose_fact(database: Database, user_name: str, new: FactColumns, sources: Sequence[UUID]) -> Fact:
     """Store a fact that waits until a person confirms it; return a known one with the same words instead."""
     user_id = ids.user_id(user_name)
-    fact = _columns(user_id, await to_thread(_with_slot, new), QUARANTINED)
+    fact = _as_row(user_id, await to_thread(_with_slot, new), QUARANTINED)
     async with database.user_transaction(user_id) as tx:
         await messages.make_user(tx, user_name)
         await chunks.lock_user(tx)
-        await _check_sources(tx, new.sources)
+        await _check_sources(tx, sources)
         known_fact = await facts.fact(tx, fact.id)
         if known_fact is not None:
             return known_fact
         recorded_at = await facts.add(tx, fact)
-        spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
+        spans = [FactSpan(id, None, None, UNTRUSTED) for id in sources]
         await facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in spans])
         return await _fact(tx, fact.id)
 
@@ -212,7 +212,7 @@ async def confirm_fact(database: Database, dependencies: Dependencies, user_id: 
     """
     async with database.user_transaction(user_id) as tx:
         proposed = await _fact(tx, fact_id)
-    entered = await to_thread(_as_extracted, dependencies, proposed)
+    entered = await to_thread(_as_draft, dependencies, proposed)
     async with database.user_transaction(user_id) as tx:
         await chunks.lock_user(tx)
         fact = await _fact(tx, fact_id)
@@ -233,25 +233,24 @@ def check_active(fact: Fact) -> None:
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
 
-async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was: Fact, new: FactColumns) -> Fact:
     """Replace an active fact by another with the same sources; if the words stay, change only its columns.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
     # A slot that is taken away is not read from words that stay.
-    proposed = _columns(user_id, new if new.text == was.text else await to_thread(_with_slot, new))
-    entered = await to_thread(_as_extracted, dependencies, proposed)
+    proposed = _as_row(user_id, new if new.text == was.text else await to_thread(_with_slot, new))
+    entered = await to_thread(_as_draft, dependencies, proposed)
     edited = entered.fact
     async with database.user_transaction(user_id) as tx:
         await chunks.lock_user(tx)
         old = await _fact(tx, was.id)
         check_active(old)
-        if any(getattr(old, name) != getattr(was, name) for name in EDITED_IN_PLACE):
+        if _besides_words(old) != _besides_words(was):
             raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
         if edited.id == old.id:
-            columns = {name: getattr(edited, name) for name in EDITED_IN_PLACE} | {"recipe": HAND}
-            done = await facts.change(tx, old, "edited", actor=HAND, **columns)
+            done = await facts.change(tx, old, "edited", actor=HAND, **_besides_words(edited), recipe=HAND)
         else:
             done = await _replace(tx, dependencies, old, entered)
         says_else = edited.id != old.id and edited.attribute is None
@@ -265,8 +264,8 @@ async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUI
         return await _fact(tx, edited.id)
 
 
-async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
-    edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
+async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: FactDraft) -> FactChange:
+    edited = entered.with_columns(occurred_at=old.occurred_at)
     if await facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = await facts.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")

@@ -13,57 +13,17 @@ import unicodedata
 from functools import lru_cache
 
 from memstore.derive.facts.slots import root_of
+from memstore.language import NUMBER, load_groups, load_numbers, load_phrases, load_words
 from memstore.models import FactColumns
-from memstore.text import word_set
 
 NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
-_FILLERS = word_set(
-    "a an the is are am be been being has have had do does did will would of to in at on as and it its their my"
-    " his her our s i we now really very much lot currently also just still actually please way by already recently"
-    " gladly so quite called named can"
-    " ich wir bin ist sind habe hat haben der die das den dem des ein eine einen einem einer mein meine meinen"
-    " meiner meinem im in am zu von und als mit jetzt gerade sehr gern gerne auch schon wirklich gegen kann"
-    " je nous suis est ai a avons le la les un une des du de d l j en à au aux et que mon ma mes maintenant beaucoup"
-    " vraiment aussi déjà train comme par sais viens"
-    " yo soy es estoy está he ha me se el los las una unos unas mi mis del al y ahora mucho muy también ya como sé"
-    " gusta gustan"
-)
-_DENIALS = word_set(
-    "not no never none nothing cannot without nicht nichts kein keine keinen keiner nie niemals ohne ne n pas jamais"
-    " aucun aucune sans nunca jamás sin ningún ninguna tampoco"
-)
-_NUMBERS = {
-    word: str(number)
-    for words in (
-        "one two three four five six seven eight nine ten eleven twelve",
-        "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "un deux trois quatre cinq six sept huit neuf dix onze douze",
-        "uno dos tres cuatro cinco seis siete ocho nueve diez once doce",
-    )
-    for number, word in enumerate(words.split(), 1)
-}
-del _NUMBERS["un"]
+_FILLERS = load_words("fillers")
+_DENIALS = load_words("denials")
+_NUMBERS = {word: str(number) for word, number in load_numbers().items() if number <= 12 and word != "un"}
 # Each group is one meaning, the first word its name; all after their endings were cut.
-_GROUPS = (
-    "live lives living lived reside wohne lebe wohnt lebt habite vis vit vivo vive viviendo",
-    "own owns owned possess besitze besitzt tengo tiene tenemos",
-    "mother mom mum mutter mama mère maman madre mamá",
-    "father dad vater papa père padre papá",
-    "colour color",
-    "favourite favorite",
-    "like likes enjoy enjoys enjoyed mag liebe love loves adore adores aime encanta encantan",
-    "hate hates loathe loathes detest hasse déteste odio",
-    "job works work working arbeite travaille trabajo",
-    "allergy allergies allergic allergie allergisch allergique alergia alérgico alérgica",
-    "move moved moving gezogen umgezogen déménagé déménager mudé mudado",
-    "learn learning learnt lerne lernt apprends apprendre aprendo aprendiendo",
-    "play plays playing spiele spielen spielt joue jouer toco tocar",
-    "want wants wish",
-    "buy bought got kaufte gekauft acheté compré comprado",
-)
-_MEANING = {word: group.split()[0] for group in _GROUPS for word in group.split()}
+_MEANING = {word: group[0] for group in load_groups("meanings") for word in group}
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$")
 
 
@@ -91,14 +51,10 @@ def is_denied(text: str) -> bool:
 
 def names_time(text: str) -> bool:
     """Whether a text names a time or a duration."""
-    return _TIME.search(text) is not None
+    return NUMBER.search(text) is not None or _TIME.search(text) is not None
 
 
-_TIME = re.compile(
-    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
-    r"|mois\b|demain|hasta|semana|meses|mañana)",
-    re.IGNORECASE,
-)
+_TIME = load_phrases("times_named")
 
 
 def adds_nothing(text: str, other: str, *, subject: str) -> bool:
@@ -123,9 +79,7 @@ def plain(word: str) -> str:
 CONSTRAINT = "constraint"
 PLAN = "plan"
 PLANNED_TYPES = (PLAN, "task", "goal", "decision")
-DIETS = re.compile(
-    r"\b(?:vegan|vegetari|veggie|pes[ck][ae]tari|flexitari|halal|kosher|koscher|keto|végan|végétari)", re.IGNORECASE
-)
+DIETS = load_phrases("diets")
 _GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
 _OF_HEALTH = frozenset([*_GUARDS, "intolerance", "avoid", "eats", "regimen", "restriction", "pregnancy", "caution"])
 
@@ -189,7 +143,7 @@ def takes_away_protection(attribute: str | None, value: str | None) -> bool:
     return root in _OF_HEALTH and value == ("yes" if root == "eats" else "no")
 
 
-_BESIDES = re.compile(r"\b(?:but|only|except|aber|nur|außer|mais|sauf|pero|salvo)\b|[:;]", re.IGNORECASE)
+_BESIDES = load_phrases("exceptions")
 _NO_ALLERGY = re.compile(
     r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
     r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
@@ -201,4 +155,5 @@ def denies_allergy(attribute: str | None, value: str | None, text: str) -> bool:
     """Whether a fact says that somebody is not allergic, and not of what they are."""
     if (attribute or "").startswith("allergy/"):
         return value == "no"
-    return _NO_ALLERGY.search(text) is not None and _BESIDES.search(text) is None
+    has_more = ":" in text or ";" in text or _BESIDES.search(text) is not None
+    return _NO_ALLERGY.search(text) is not None and not has_more

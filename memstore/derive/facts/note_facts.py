@@ -13,9 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from memstore.derive.chunking import Spans, sentences
 from memstore.derive.facts.days import end_of_plan
-from memstore.derive.facts.drafts import STATEMENT, FactDraft, pasted
+from memstore.derive.facts.drafts import STATEMENT, FactDraft, draft_fact, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
 from memstore.derive.facts.quotations import (
     MAX_QUOTATION_WORDS,
@@ -29,9 +28,11 @@ from memstore.derive.facts.quotations import (
 )
 from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_article
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
-from memstore.derive.language import UNKNOWN, language_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
-from memstore.models import Role, kind_of
+from memstore.language import compile_phrases, load_phrases
+from memstore.language.detection import UNKNOWN, language_of
+from memstore.language.sentences import Spans, sentences
+from memstore.models import Role
 
 MIN_ATTRIBUTE_SHARE = 0.8
 QUOTED_CONFIDENCE = 0.6
@@ -53,7 +54,7 @@ MAX_STANDING_WORDS = 10
 MIN_IDENTITY_CONFIDENCE = 0.85
 # Friends tell each other stories.
 MIN_CONFIDENCE_AMONG_FRIENDS = {"constraint": 0.85, "identity": 0.99}
-_ALLERGY = re.compile(r"\ballerg\w*\b", re.IGNORECASE)
+_ALLERGY = compile_phrases("allerg*")
 _COMPOUND = re.compile(r"[ -]\w+(?= allerg(?:y|ies)\b)", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
 _CLAUSE = re.compile(
@@ -68,7 +69,7 @@ _ALLERGISCH = re.compile(
     re.IGNORECASE,
 )
 _AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
-_NOT_ONLY = re.compile(r"\bnot (?:only|just)\b|\bnicht nur\b", re.IGNORECASE)
+_NOT_ONLY = compile_phrases("not only, not just, nicht nur")
 # How an allergy is told, and that it is none, in the languages of the reader.
 _ALLERGIC = {
     "en": ("{} is allergic to {}.", "{} is not allergic to {}."),
@@ -82,17 +83,12 @@ _FOR_SOME_TIME = re.compile(
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
-_UNSURE_DENIAL = re.compile(
-    r"\b(?:maybe|perhaps|might|probably|not true|ever think|told the|so that|pretend\w*|for a while|said my|vielleicht"
-    r"|angeblich)\b",
-    re.IGNORECASE,
-)
-_REACTION = re.compile(r"\b(?:react\w*|badly|intoleran\w*|tolerate|reagier\w*|vertrag\w*|verträg\w*)\b", re.IGNORECASE)
-_FOR_GOOD = re.compile(r"\b(?:any ?more|no longer|for good|mehr|abgesetzt|stopped)\b", re.IGNORECASE)
-_NO_NAME = re.compile(
-    r"mild|severe|serious|bad|slight|known|food|seasonal|life-threatening|leicht\w*|schwer\w*"
-    r"|(?:tablet|pill|capsule|dose|medication|medicine|med|drug|medikament|milligram|tablette|kapsel)\w*",
-    re.IGNORECASE,
+_UNSURE_DENIAL = load_phrases("unsure_denial")
+_REACTION = compile_phrases("react*, badly, intoleran*, tolerate, reagier*, vertrag*, verträg*")
+_FOR_GOOD = compile_phrases("anymore, any more, no longer, for good, mehr, abgesetzt, stopped")
+_NO_NAME = compile_phrases(
+    "mild, severe, serious, bad, slight, known, food, seasonal, life-threatening, leicht*, schwer*, tablet*, pill*"
+    ", capsule*, dose*, medication*, medicine*, med*, drug*, medikament*, milligram*, kapsel*"
 )
 _FORGET = re.compile(
     r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
@@ -101,7 +97,7 @@ _MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECAS
 # Types that give way to one's own; the others hold always.
 LOOSE_TYPES = (STATEMENT, "plan", "task", "event", "possession")
 _USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
-_USERS = re.compile(r"\b(?:the )?user['’]s\b", re.IGNORECASE)
+_USERS = compile_phrases("the user's, user's")
 _CALLED_USER = re.compile(
     r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)"
     r"(?=['’]s\b| (?!(?:interface|manual|account|name|group)s?\b)\w+(?:s|ed|t)\b)",
@@ -147,7 +143,7 @@ def extract(
             note = replace(note, type="event", attribute="other")
         is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
-        named = [fact for fact in protections if fact.text]
+        named = [draft for draft in protections if draft.fact.text]
         if len(named) > 1:
             facts += named
         elif _is_plain(note, utterance.text, spans, code, is_alone=is_alone):
@@ -178,23 +174,20 @@ def extract(
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for sentence in typed:
         if not sentence.asks and not any(overlap(fact, sentence) for fact in facts):
-            said = (
-                quotation(utterance, sentence.start, sentence.stop),
-                STATEMENT,
-                kind_of(STATEMENT),
-                utterance.subject,
-            )
-            facts.append(FactDraft(*said, QUOTED_CONFIDENCE, code, sentence.start, sentence.stop))
+            text = quotation(utterance, sentence.start, sentence.stop)
+            said = (QUOTED_CONFIDENCE, code, sentence.start, sentence.stop)
+            facts.append(draft_fact(text, STATEMENT, utterance.subject, *said))
     return _in_order(facts, types)
 
 
-def _in_order(facts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
+def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
     """Return facts as a message says them, each where it is said first, with types of one's own."""
     first: dict[tuple[str, str], FactDraft] = {}
-    for fact in facts:
+    for draft in drafts:
+        fact = draft.fact
         type = type_of(fact.text, types or {}) if fact.type in LOOSE_TYPES else None
-        first.setdefault((fact.subject, fact.text), replace(fact, type=type) if type else fact)
-    return sorted(first.values(), key=lambda fact: fact.start)
+        first.setdefault((fact.subject, fact.text), draft.with_columns(type=type) if type else draft)
+    return sorted(first.values(), key=lambda draft: draft.start)
 
 
 def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
@@ -255,11 +248,11 @@ def _draft_note(
     ends = None
     if type == "plan":
         ends = end_of_plan(words, utterance.occurred_at)
-    columns = (text, type, kind_of(type), subject, note.confidence, code, *shown)
+    told = (text, type, subject, note.confidence, code, *shown)
     is_sure = note.attribute in SINGLE and note.attribute_share >= MIN_ATTRIBUTE_SHARE and subject == utterance.subject
     attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
-    return FactDraft(*columns, valid_to=ends, slot=slot, attribute=attribute, value=value)
+    return draft_fact(*told, valid_to=ends, slot=slot, attribute=attribute, value=value)
 
 
 def _restricts_another(note: Note, text: str) -> bool:
@@ -331,8 +324,8 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
         if is_allergy and code in _ALLERGIC and len(key.split()) <= MAX_NAME_WORDS:
             text = _ALLERGIC[code][not note.holds].format(_named(utterance, code), name)
         slot = protection(GUARDED[note.attribute], key, holds=note.holds)
-        said = (kind_of(type), utterance.subject, note.confidence, code, value.start, value.stop)
-        made.append(FactDraft(text, type, *said, slot=slot))
+        said = (utterance.subject, note.confidence, code, value.start, value.stop)
+        made.append(draft_fact(text, type, *said, slot=slot))
     return made
 
 
@@ -373,7 +366,7 @@ def extract_memory(
         is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None
         said = (utterance.subject, QUOTED_CONFIDENCE, code, start, stop)
-        facts.append(FactDraft(text, type, kind_of(type), *said, slot=slot))
+        facts.append(draft_fact(text, type, *said, slot=slot))
     return _in_order(facts, types)
 
 

@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from memstore.derive.chunking import Spans
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.utterances import Sentence, Utterance, in_quotes
 from memstore.derive.reader.notes import Note, Stretch
 from memstore.ingest.redaction import load_detectors
+from memstore.language import load_phrases
+from memstore.language.sentences import Spans
 
 MAX_QUOTATION_WORDS = 40
 MIN_QUOTATION_WORDS = 6
@@ -35,10 +36,7 @@ WORTH = (
 )
 _WORDS = re.compile(r"\S+")
 _STOP = re.compile(r"[.?!](?:\s|$)")
-_SECRET = re.compile(
-    r"\b(?:pass(?:word|code|phrase)s?|pin|keys?|codes?|secrets?|tokens?|\w*(?:passwort|kennwort|schlüssel))\b",
-    re.IGNORECASE,
-)
+_SECRET = load_phrases("secrets")
 _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 

@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     # 4,500 · p.m. · don't
     rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",
 )
-MARKS = re.compile(rf"[{_APOSTROPHES}.,:]")
+MARKS = dict.fromkeys(map(ord, f"{_APOSTROPHES}.,:"))
 _ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
 _SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
 
@@ -99,7 +99,7 @@ def tokens(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
         word = match[0]
         if word[0].isdigit() or word.lower() != word.upper():
-            yield Token(MARKS.sub("", word).casefold(), *match.span())
+            yield Token(word.translate(MARKS).casefold(), *match.span())
         else:
             # A script without capitals, which hardly parts its words.
             for place, character in enumerate(word, match.start()):

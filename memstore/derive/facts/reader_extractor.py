@@ -21,8 +21,8 @@ from memstore.derive.facts.drafts import (
     FactBatch,
     FactDraft,
     TrustPolicy,
+    attribute_to,
     is_pasted,
-    to_fact,
 )
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.normalization import CONSTRAINT
@@ -32,6 +32,7 @@ from memstore.derive.facts.slots import Slot
 from memstore.derive.facts.utterances import Utterance
 from memstore.derive.reader import read_notes
 from memstore.derive.reader.notes import Note, ReaderInput
+from memstore.language import compile_phrases
 from memstore.models import ADDRESSEE, IMPORTED_MEMORY, TRUST, TRUSTED, Message, Role
 from memstore.text import blank_fenced_blocks
 
@@ -65,11 +66,11 @@ class ReaderExtractor:
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [self._read(batch) for batch in batches]
-        vectors = iter(self.dependencies.embed([draft.text for _, drafts in read for _, draft in drafts]))
+        vectors = iter(self.dependencies.embed([draft.fact.text for _, drafts in read for _, draft in drafts]))
         extracted = []
         for batch, (to_seq, drafts) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
-            facts = [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
+            facts = [attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
             extracted.append(ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
@@ -144,7 +145,7 @@ def read_statement(text: str, subject: str) -> Statement:
     if denied := _HAS_NOT.match(spoken):
         notes = [replace(note, holds=note.holds and not _is_object(note, denied, spoken)) for note in notes]
     facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
-    types = [fact.type for fact in facts]
+    types = [draft.fact.type for draft in facts]
     type = CONSTRAINT if CONSTRAINT in types else next(iter(types), STATEMENT)
     return Statement(type, facts[0].slot if len(facts) == 1 else None)
 
@@ -159,8 +160,10 @@ def _as_spoken(text: str, subject: str) -> str:
     return f"I{_THIRD.sub(_first_person, rest, count=1)}" if rest[:1] == " " else words_of(text)
 
 
-_HAS_NOT = re.compile(r"I (?:(?:do not|don['’]t) (?:have|take)|no longer (?:has|takes))\b", re.IGNORECASE)
-_NO_MORE = re.compile(r" ?(?:any ?more|any longer)?[ .!]*", re.IGNORECASE)
+_HAS_NOT = compile_phrases(
+    "I do not have, I do not take, I don't have, I don't take, I no longer has, I no longer takes"
+)
+_NO_MORE = ("", "anymore", "any more", "any longer")
 
 
 def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
@@ -168,7 +171,7 @@ def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
     if note.attribute not in ("condition", "medicine") or note.value is None:
         return False
     is_next = not text[denied.end() : note.value.start].strip()
-    return is_next and _NO_MORE.fullmatch(text, note.value.stop) is not None
+    return is_next and text[note.value.stop :].strip(" .!").casefold() in _NO_MORE
 
 
 _THIRD = re.compile(r"(?<=^ )\w+s(?:n['’]t)?\b")

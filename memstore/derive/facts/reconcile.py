@@ -15,14 +15,13 @@ ones are active in the end, whichever comes first. For that, a known fact counts
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from memstore.derive.facts.denials import denies
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import is_same_entity, same_subjects
 from memstore.derive.facts.normalization import (
     NOT,
@@ -33,6 +32,7 @@ from memstore.derive.facts.normalization import (
     takes_away_protection,
 )
 from memstore.derive.facts.slots import Slot
+from memstore.language import NUMBER, WORD
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE_PREFIX = "llm-facts/"
@@ -47,12 +47,12 @@ Kind = Literal["new", "same", "supersedes", "outdated", "conflict", "waits"]
 class Resolution:
     """A decision about a new fact and known ones.
 
-    `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
-    ends too. `contradicted` ones stay active. Where it `waits`, nothing is done until a person confirms the new fact.
+    `duplicate` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new
+    value ends too. `contradicted` ones stay active. Where it `waits`, nothing is done until a person confirms it.
     """
 
     begins_at: datetime
-    twin: KnownFact | None = None
+    duplicate: KnownFact | None = None
     ended: tuple[KnownFact, ...] = ()
     successor: Successor | None = None
     contradicted: tuple[KnownFact, ...] = ()
@@ -63,7 +63,7 @@ class Resolution:
         """The name of the decision."""
         if self.waits:
             return "waits"
-        if self.twin is not None:
+        if self.duplicate is not None:
             return "same"
         if self.successor is not None:
             return "outdated"
@@ -73,28 +73,30 @@ class Resolution:
 
 
 def reconcile(
-    new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
+    new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_duplicate: bool = True
 ) -> Resolution:
     """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
     """
-    decision = _decide(new, known, said_at, find_twin=find_twin)
+    decision = _decide(new, known, said_at, find_duplicate=find_duplicate)
     return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
 
 
-def _may_not_end(new: ExtractedFact, ended: Iterable[KnownFact]) -> bool:
+def _may_not_end(new: FactDraft, ended: Iterable[KnownFact]) -> bool:
     """Whether a model ends a fact by hand, or one that protects somebody and that no quoted sentence denies."""
     if not _is_by_model(new.fact):
         return False
-    known = [prior for prior in ended if not _fills_alike(new, prior)]
+    known = [prior for prior in ended if not _fills_same_slot(new, prior)]
     is_set = any(
         prior.fact.recipe == HAND or prior.by_hand is not None or prior.fact.importance == ALWAYS for prior in known
     )
     return is_set or any(is_protection(prior.fact) and not denies(prior.fact, new.fact, new.said) for prior in known)
 
 
-def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None, *, find_twin: bool) -> Resolution:
+def _decide(
+    new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None, *, find_duplicate: bool
+) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
@@ -102,39 +104,31 @@ def _decide(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | 
     said_at = said_at or fact.occurred_at
     known = [prior for prior in known if prior.fact.state != "erased"]
     if new.ends or new.successor:
-        return _end_named(new, known, said_at, find_twin=find_twin)
+        return _end_named(new, known, said_at, find_duplicate=find_duplicate)
     subjects = same_subjects(fact, [prior.fact for prior in known])
-    mates = [prior for prior in known if is_same_entity(prior.fact, fact, subjects)]
-    twin = _find_twin(new, mates) if find_twin else None
-    if twin is not None:
-        return Resolution(begins_at, twin=twin)
-    alike = [prior for prior in mates if _fills_alike(new, prior)]
+    same_entity = [prior for prior in known if is_same_entity(prior.fact, fact, subjects)]
+    duplicate = _find_duplicate(new, same_entity) if find_duplicate else None
+    if duplicate is not None:
+        return Resolution(begins_at, duplicate=duplicate)
+    same_value = [prior for prior in same_entity if _fills_same_slot(new, prior)]
     # The model's fact says no less: the reader's sentence waits behind it.
-    if alike and not _is_by_model(fact):
-        return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
+    if same_value and not _is_by_model(fact):
+        return Resolution(begins_at, successor=Successor(begins_at, same_value[0].fact.id))
     if new.slot is not None:
         # A statement about one's own daughter, by her name alone, counts as said by the subject.
-        kin = bool(new.speaker) and any(subject.startswith(f"{new.speaker}'s ") for subject in subjects)
-        rivals = [prior for prior in mates if _is_rival(new.slot, said_at, prior)]
-        is_own = new.said_by_subject or kin
-        decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, is_own)
+        is_of_kin = bool(new.speaker) and any(subject.startswith(f"{new.speaker}'s ") for subject in subjects)
+        is_own = new.said_by_subject or is_of_kin
+        competing = [prior for prior in same_entity if _competes(new.slot, said_at, prior)]
+        decision = _decide_slot(new, competing, said_at, begins_at, is_own)
         if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
             # The subject may have said otherwise, in what is read later.
             return Resolution(begins_at, waits=True)
         if decision is not None:
-            return replace(decision, ended=(*decision.ended, *alike))
-    contradicted = [
-        prior
-        for prior in mates
-        if prior.fact.state == "active"
-        and (new.slot is None or prior.fact.attribute is None)
-        and _contradicts(fact, prior)
-    ]
-    is_against = not new.said_by_subject and any(is_protection(prior.fact) for prior in contradicted)
-    return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted), waits=is_against)
+            return replace(decision, ended=(*decision.ended, *same_value))
+    return replace(_decide_words(new, same_entity, begins_at), ended=tuple(same_value))
 
 
-def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+def _end_named(new: FactDraft, known: Sequence[KnownFact], said_at: datetime, *, find_duplicate: bool) -> Resolution:
     """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
     ends = [
         prior
@@ -144,8 +138,8 @@ def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime
         and (prior.fact.state == "active" or _holds_at(prior.fact, said_at))
     ]
     other_facts = [prior for prior in known if prior not in ends]
-    decision = _decide(replace(new, ends=(), successor=None), other_facts, said_at, find_twin=find_twin)
-    if decision.twin is not None:
+    decision = _decide(replace(new, ends=(), successor=None), other_facts, said_at, find_duplicate=find_duplicate)
+    if decision.duplicate is not None:
         return decision
     successors = [each for each in (decision.successor, new.successor) if each is not None]
     return replace(decision, ended=(*decision.ended, *ends), successor=min(successors, default=None))
@@ -166,18 +160,18 @@ def _holds_at(fact: FactColumns, moment: datetime) -> bool:
 # -- the same
 
 
-def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | None:
+def _find_duplicate(new: FactDraft, same_entity: Iterable[KnownFact]) -> KnownFact | None:
     words = _plain(new.fact.text)
-    identical = [prior for prior in mates if _plain(prior.fact.text) == words]
+    identical = [prior for prior in same_entity if _plain(prior.fact.text) == words]
     if identical:
         return min(identical, key=lambda prior: (prior.fact.state != "active", prior.fact.id))
-    near = [prior for prior in mates if _is_near(new, prior)]
+    near = [prior for prior in same_entity if _is_near(new, prior)]
     return min(
         near, key=lambda prior: (prior.fact.state != "active", -(prior.cosine or 0.0), prior.fact.id), default=None
     )
 
 
-def _is_near(new: ExtractedFact, prior: KnownFact) -> bool:
+def _is_near(new: FactDraft, prior: KnownFact) -> bool:
     fact, slot = prior.fact, new.slot
     if fact.type != new.fact.type or prior.cosine is None or prior.cosine < MIN_SAME_COSINE:
         return False
@@ -192,12 +186,12 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     """Whether two facts by models give one attribute the same value, in other words."""
     if not (_is_by_model(fact) and _is_by_model(other)) or fact.value is None or fact.attribute != other.attribute:
         return False
-    numbers = (sorted(_NUMBER.findall(text)) for text in (fact.text, other.text))
+    numbers = (sorted(NUMBER.findall(text)) for text in (fact.text, other.text))
     same = fact.value.casefold() == (other.value or "").casefold() and is_denied(fact.text) == is_denied(other.text)
     return same and next(numbers) == next(numbers)
 
 
-def _fills_alike(new: ExtractedFact, prior: KnownFact) -> bool:
+def _fills_same_slot(new: FactDraft, prior: KnownFact) -> bool:
     """Whether one of the two is by a model, and the other by the reader, and both fill a slot with the same value."""
     fact, slot = prior.fact, new.slot
     if slot is None or fact.state != "active" or fact.attribute != slot.attribute or prior.by_hand is not None:
@@ -210,14 +204,14 @@ def _is_by_model(fact: FactColumns) -> bool:
     return fact.recipe.startswith(MODEL_RECIPE_PREFIX)
 
 
-def says_no_more(new: ExtractedFact, prior: KnownFact) -> bool:
+def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
     fact, slot = prior.fact, new.slot
     if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
-        return fact.recipe != HAND and reconcile(new, [prior]).twin is not None
+        return fact.recipe != HAND and reconcile(new, [prior]).duplicate is not None
     return slot.value.casefold() == fact.value.casefold()
 
 
@@ -225,22 +219,17 @@ def says_no_more(new: ExtractedFact, prior: KnownFact) -> bool:
 
 
 def _decide_slot(
-    new: ExtractedFact,
-    slot: Slot,
-    rivals: Sequence[KnownFact],
-    said_at: datetime,
-    begins_at: datetime,
-    said_by_subject: bool,
+    new: FactDraft, competing: Sequence[KnownFact], said_at: datetime, begins_at: datetime, said_by_subject: bool
 ) -> Resolution | None:
     """Decide by other values of the slot."""
-    active = [prior for prior in rivals if prior.fact.state == "active"]
+    active = [prior for prior in competing if prior.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(
         f"{prior.fact.subject}'s ".startswith(f"{new.speaker}'s ") for prior in active
     )
     if active and not (said_by_subject or of_theirs):
         is_against = any(is_protection(prior.fact) for prior in active)
         return Resolution(begins_at, contradicted=tuple(active), waits=is_against)
-    later = [prior for prior in rivals if prior.last_said > said_at]
+    later = [prior for prior in competing if prior.last_said > said_at]
     if not any(prior.fact.state == "active" for prior in later):
         if equal := [prior for prior in active if prior.last_said == said_at]:
             return Resolution(begins_at, contradicted=tuple(equal))
@@ -248,7 +237,7 @@ def _decide_slot(
         if not later or not said_by_subject:
             return Resolution(begins_at, ended=tuple(active)) if active else None
     successor = min(Successor(_holds_since(prior, said_at), prior.fact.id) for prior in later)
-    earlier = [prior for prior in rivals if prior.last_said < said_at]
+    earlier = [prior for prior in competing if prior.last_said < said_at]
     ended = [
         prior
         for prior in earlier
@@ -263,7 +252,7 @@ def _holds_since(prior: KnownFact, moment: datetime) -> datetime:
     return begin if begin > moment else prior.last_said
 
 
-def _is_rival(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
+def _competes(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
     """Whether the two cannot both hold now, or could not when the known one did."""
     fact = prior.fact
     if fact.attribute != slot.attribute or fact.value is None or fact.state not in ("active", "superseded"):
@@ -288,11 +277,24 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 def is_same_value(value: str, other: str) -> bool:
     """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
-    words, other_words = (set(_WORD.findall(each.casefold())) for each in (value, other))
+    words, other_words = (set(WORD.findall(each.casefold())) for each in (value, other))
     return words <= other_words or other_words <= words
 
 
 # -- without a slot
+
+
+def _decide_words(new: FactDraft, same_entity: Iterable[KnownFact], begins_at: datetime) -> Resolution:
+    """Decide by what contradicts the words, where one of the two fills no slot."""
+    contradicted = [
+        prior
+        for prior in same_entity
+        if prior.fact.state == "active"
+        and (new.slot is None or prior.fact.attribute is None)
+        and _contradicts(new.fact, prior)
+    ]
+    is_against = not new.said_by_subject and any(is_protection(prior.fact) for prior in contradicted)
+    return Resolution(begins_at, contradicted=tuple(contradicted), waits=is_against)
 
 
 def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
@@ -307,15 +309,11 @@ def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
         if words != other_words and _without_denial(words) == _without_denial(other_words):
             return True
     text, other = _plain(fact.text), _plain(prior.fact.text)
-    return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
+    return text != other and NUMBER.sub("0", text) == NUMBER.sub("0", other)
 
 
 def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:-1] if words[-1:] == (NOT,) else words
-
-
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_WORD = re.compile(r"\w+")
 
 
 def _plain(text: str) -> str:

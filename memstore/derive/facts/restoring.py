@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.derive.facts.changes import with_outdated
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.reconcile import MODEL_RECIPE_PREFIX, reconcile
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX, slot_of_fact
 from memstore.models import FactColumns
@@ -34,13 +34,13 @@ async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | Non
         return None
     model, vector = await chunks.vector_of(tx, fact.id) if is_read else (None, None)
     [near] = await facts.nearest(tx, [(fact, "", vector)], model)
-    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
+    new = FactDraft(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
     known = await facts.known(tx, fact, new.compared_attribute, None, vector, model, near)
     said_at = next((prior.last_said for prior in known if prior.fact.id == fact.id), fact.occurred_at)
     active = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
     if is_read:
         new = await with_outdated(tx, new, fact, active, said_at)
-    return reconcile(new, active, said_at, find_twin=False).successor
+    return reconcile(new, active, said_at, find_duplicate=False).successor
 
 
 async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
@@ -65,7 +65,7 @@ async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *,
         await facts.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
-async def restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
+async def restore_spared(tx: Transaction, new: FactDraft, *, actor: str) -> None:
     """Restore facts that this one had ended by a model's word, or an earlier reader's, and ends no longer.
 
     Its slot is decided anew.

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from memstore.language import word_set
 from memstore.models import FactColumns
-from memstore.text import word_set
 
 # Attributes of which several values hold at once, and only yes and no exclude each other: "allergy/peanut" is "yes".
 _MANY = word_set(

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from memstore.derive.chunking import sentences
+from memstore.language.sentences import sentences
 
 # Longer messages and sentences are pastes: of the messages the ends are not read, of the sentences nothing.
 MAX_SENTENCES = 1000
@@ -39,8 +39,6 @@ _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
     re.IGNORECASE,
 )
-# In quotation marks no speech: call me "Sam".
-_NICKNAME = re.compile(r"\S+(?: \S+)?")
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
 # "…, ok?" asks for nothing.
 _ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")
@@ -103,8 +101,14 @@ def in_quotes(words: str) -> str:
 
 def _without_quotes(text: str) -> str:
     for quoted in (_QUOTED, _SINGLE):
-        text = quoted.sub(lambda match: f" {match[1]} " if _NICKNAME.fullmatch(match[1]) else _blank(match), text)
+        text = quoted.sub(lambda match: f" {match[1]} " if _is_nickname(match[1]) else _blank(match), text)
     return text
+
+
+def _is_nickname(quoted: str) -> bool:
+    """Whether what stands in quotation marks is no speech: call me "Sam"."""
+    words = quoted.split()
+    return 0 < len(words) < 3 and quoted == " ".join(words)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -16,7 +16,6 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from memstore.derive.chunking import sentences
 from memstore.derive.reader.notes import (
     MAX_BEFORE_TOKENS,
     MAX_WINDOW_TOKENS,
@@ -29,6 +28,7 @@ from memstore.derive.reader.notes import (
     probability,
     sizes,
 )
+from memstore.language.sentences import sentences
 from memstore.providers.batching import BatchWorkers
 from memstore.providers.minilm import GraphSessions, default_threads, load_tokenizer
 from memstore.text import replace_surrogates

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.derive.chunking import sentences
-from memstore.text import word_set
+from memstore.language import compile_phrases, load_words
+from memstore.language.sentences import sentences
 
 TYPES = [
     "constraint",
@@ -94,8 +94,8 @@ MIN_EDIT_LOG_PROBABILITY = np.log(0.6)
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
-FIRST_PERSON = re.compile(
-    r"\b(?:I|i|me|my|mine|myself|we|us|our|ours|I'm|i'm|I've|I'll|I'd|we're|we've|im|ive|ich|mich|mir|mein\w*|wir|uns|unser\w*)\b"
+FIRST_PERSON = compile_phrases(
+    "I, i, im, ive, me, my, mine, myself, we, us, our, ours, ich, mich, mir, mein*, wir, uns, unser*", ignore_case=False
 )
 _TWICE_INFLECTED = re.compile(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b")
 _MANGLED_VERB = re.compile(
@@ -342,7 +342,4 @@ def inflected(word: str) -> str:
     return f"{word[:-1]}t" if word.endswith("e") and word in _GERMAN else f"{word}s"
 
 
-_GERMAN = word_set(
-    "wohne arbeite heiße heisse lebe gehe komme trinke rauche spiele lerne studiere mache brauche suche ziehe fange"
-    " schreibe plane liebe hasse bekomme kriege besuche wechsle bleibe stehe sitze laufe koche reise singe übe"
-)
+_GERMAN = load_words("verbs_of_e")

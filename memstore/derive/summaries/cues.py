@@ -14,9 +14,18 @@ from functools import cached_property
 from itertools import groupby
 from math import exp
 
+from memstore.language import (
+    NUMBER,
+    WORD,
+    compile_phrases,
+    is_question,
+    load_days,
+    load_numbers,
+    load_phrases,
+    load_words,
+)
 from memstore.models import Role
 from memstore.store.tokenize import terms
-from memstore.text import word_set
 
 TOOL_SPEAKER = "Tool"
 # Who proposes and says back; what it advises may not be what happens.
@@ -65,13 +74,13 @@ def _any(*words: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(words)})\b")
 
 
+def _phrases(text: str) -> re.Pattern[str]:
+    return compile_phrases(text, ignore_case=False)
+
+
 # All but names are searched in lower-cased text, which takes half the time of ignoring case.
 NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
-_WORD = re.compile(r"\w+")
-_QUESTION = re.compile(r"[?？؟][\"'”’)»* ]*$")
-_NUMBER = re.compile(r"\d")
-_NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
-_MONTH = r"(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+_MONTH = f"(?:{'|'.join(sorted({name[:3] for name in load_words('months', 'en', 'de')}))})"
 _MONEY = r"[€$£]\s?\d|\d\s?(?:[€$£]|(?:euros?|dollars?|pounds?)\b)"
 _DATE = re.compile(rf"{_MONEY}|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|\b{_MONTH}\w* \d")
 _FIGURE = re.compile(
@@ -80,55 +89,24 @@ _FIGURE = re.compile(
     r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
     r"|\b\d{2,}\b"
 )
-_OFTEN = re.compile(r"\b(?:twice|zweimal|dreimal|three times) ")
-_COUNT = _any(
-    r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|twice",
-    r"zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|fünfzehn|zwanzig|dreißig|fünfzig|hundert|zweimal|dreimal",
-)
-_WHEN = _any(
-    r"yesterday|today|tomorrow|tonight|(?:last|next|this|every) (?:week|weekend|month|year|summer|winter)|ago",
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|june|july|august|september|october",
-    r"november|december|gestern|heute|morgen|(?:letzte|nächste)\w* (?:woche|monat|jahr)\w*|vor \w+ \w+|montags?",
-    r"dienstags?|mittwochs?|donnerstags?|freitags?|samstags?|sonntags?|januar|februar|märz|mai|juni|juli|oktober",
-    r"dezember",
-)
-_MATTERS = re.compile(
-    r"\b(?:decid|agree|plan(?:s|ned|ning)?\b|going to|want(?:s|ed)? to|will\b|i'll|we'll|signed up|start(?:ed|ing)"
-    r"|joined|bought|moved|booked|got (?:a|my|the)\b|prefer|allerg|favou?rite|never|always|must|need to"
-    r"|entschied|beschlossen|vereinbar|geplant|vor\w* haben|werde\b|werden\b|möchte|bevorzug|immer|nie\b|muss\b)"
-)
-_FIRST_PERSON = _any(r"i|i'm|i've|i'd|my|we|we're|we've|our|ich|mein\w*|wir|unser\w*")
-_PLEASANTRY = re.compile(
-    r"^\W*(?:hey|hi|hello|wow|thanks?|thank you|bye|see you|take care|good (?:to|morning|luck|night|point)|great|cool"
-    r"|nice|awesome|amazing|congrat\w*|sounds|sure|yeah|yes|yep|no problem|that's|glad|so (?:glad|happy)|ok(?:ay)?"
-    r"|absolutely|totally|definitely|keep|hallo|danke|tschüss|schön|super|klar|gern\w*|genau|alles (?:gute|klar))\b"
-)
-_FILLING = word_set(
-    "yes yeah yep no nope ok okay fine agree agreed deal done exactly perfect great good right true sure wow oh ah lol"
-    " well so and but sorry please lovely thank thanks hey hi ja nein nee genau gut einverstanden passt stimmt klar"
-    " danke puh na ach also hallo super schön natürlich"
-)
+_OFTEN = _phrases("twice *, zweimal *, dreimal *, three times *")
+_COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
+_COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
+_COUNTS |= {"twice", "zweimal", "dreimal"}
+_CALENDAR = load_days("en", "de") | (load_words("months", "en", "de") - {"may"})
+_WHEN = load_phrases("when", ignore_case=False)
+_MATTERS = load_phrases("matters", ignore_case=False)
+_FIRST_PERSON = _phrases("i, my, we, our, ich, mein*, wir, unser*")
+_PLEASANTRY = load_phrases("pleasantries", ignore_case=False, opens=True)
+_FILLING = load_words("filling")
 # A choice, and what follows from one.
-_ACTS = (
-    r"(?:take|taking|keep|keeping|go|going|use|using|have|having|stay|staying|stick|pick|picking|choose|buy|buying|get"
-    r"|getting|drop|dropping|do|doing|skip|order|ordering|book|booking|rent|hire|switch|make|making|put|move|moving"
-    r"|start|call|ring|ask|write|send|bring|pay|build|cut|leave|leaving|say|saying|cancel|sell|try|need|run|fix|cover"
-    r"|add|mend|cook|plant|read|give|tell|set|meet|look|join|sign|invite|print)"
-)
-_DOES = (
-    r"(?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell"
-    r"|bestell|buch|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|koch|spar|kündig|schließ"
-    r"|sag|sagen|trag|melde)\w{0,3}"
-)
+_ACTS, _DOES = (f"(?:{'|'.join(sorted(load_words('acts', code)))})" for code in ("en", "de"))
+_DOES += r"\w{0,3}"
 _CHOOSES = _any(
     rf"(?:i|we)(?:['’](?:ll|d|m|re)| will| would| am| are)?(?: rather| just| also| only| now| then)? {_ACTS}",
     rf"i['’]?ll|we['’]?ll|let['’]?s|(?:ich|wir) (?:{_DOES}|will|wollen|werde\w*)|{_DOES} (?:ich|wir|das|den|die|es)",
 )
-_STAYS = re.compile(
-    r"\w it is\b|\bthat['’]s (?:it|that|settled|decided)|\b(?:stays?|remains?|only|at most|no more than|max(?:imum)?"
-    r"|enough|instead|first choice|comes? (?:in|out|along|off|with)|goes|bleib\w*|nur|höchstens|mindestens|reicht"
-    r"|genügt|kommt? (?:raus|rein|mit|weg|hin)|kriegt|bekommt|wird|werden|gilt|fällt)\b"
-)
+_STAYS = load_phrases("stays", ignore_case=False)
 _CONCLUDES = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|right|good|fine|well|yes|ja|gut|na|and|und|but|aber)\b\W*)*(?:so|then|also|dann|heißt)\b"
     r"|[, ](?:then|so|dann|also)\b[.!]*$|\bthen\b|, (?:so|also|dann)\b"
@@ -154,11 +132,12 @@ _UNSURE = _any(
     r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
     r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
 )
-_IS = _any(r"is|are|it['’]s|that['’]s|was|were|there['’]s|has|have|ist|sind|war|waren|hat|haben")
-_SPEAKS_OF_SELF = _any(r"i|i['’]\w+|we|we['’]\w+|ich|wir")
-_OF_OTHERS = _any(
-    r"he|she|they|his|her|my (?:sister|brother|mother|mum|dad|father|wife|husband|son|daughter|neighbour|boss)",
-    r"er|sie|mein\w* (?:bruder|schwester|mutter|mann|frau|sohn|tochter|nachbar\w*|chef)",
+_IS = _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben")
+_SELF = frozenset(["i", "we", "ich", "wir"])
+_OF_OTHERS = _phrases(
+    "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband, my son"
+    ", my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann, mein* frau"
+    ", mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
 )
 _OPENING = re.compile(  # what only begins a sentence
     r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
@@ -166,33 +145,21 @@ _OPENING = re.compile(  # what only begins a sentence
     re.IGNORECASE,
 )
 # All words of an agreement, and those of which it has one: "Yes! let's do that."
-_AGREEING = word_set(
-    "yes yeah yep ok okay fine agree agreed deal done exactly perfect great good right true sure oh ah well so and let"
-    " lets s do go with that this it i we me too like love work works for sound sounds make makes sense actually both"
-    " could can the same here worth idea clever ja genau gut gute einverstanden passt stimmt klar na ach also super"
-    " prima mache machen wir ich das es mir uns auch seh sehe bin dabei dafür sehr dann recht meinetwegen schön"
-    " natürlich idee nehme nehmen den die aye sold by of course jo jawoll jup gern gerne +1 👍"
-)
+_AGREEMENT_SIGNS = frozenset(["+1", "👍"])
+_AGREEING = load_words("agreeing") | _AGREEMENT_SIGNS
 _SPOKEN = re.compile(r"\+1|👍|[^\W_]+")
 _SOUND = re.compile(r"hm+|(?:ha)+")
-_AGREES = re.compile(
-    r"\b(?:yes|yeah|yep|agreed?|deal|done|exactly|perfect|let['’]?s do|(?:works|good) for|me too|sounds good"
-    r"|makes sense|(?:like|love) (?:that|it)|go with (?:that|it)|can do|could do|worth it|do that|same here|ja|genau"
-    r"|einverstanden|passt|stimmt|machen wir|so mach|mir auch|uns auch|auch so|dabei|dafür|recht|nehm\w*|gute idee"
-    r"|meinetwegen|aye|fine|sure|sold|of course|jo|jawoll|gerne?|klar)\b|\+1|👍|^\W*that\W*$"
-)
-_PROPOSES = _any(
-    r"could|would|let['’]?s|i['’]d|should|how about|recommend|better|instead|then|rather|suggest|könn\w+|würd\w*",
-    r"sollt\w*|besser|lieber|dann|statt|vorschlag|wär\w*",
+_AGREES = load_phrases("agrees", ignore_case=False)
+_PROPOSES = _phrases(
+    "could, would, lets, let's, i'd, should, how about, recommend, better, instead, then, rather, suggest, könn*, würd*"
+    ", sollt*, besser, lieber, dann, statt, vorschlag, wär*"
 )
 _CUES = {
     "figure": _OFTEN,
-    "count": _COUNT,
     "stays": _STAYS,
     "concludes": _CONCLUDES,
     "intends": _INTENDS,
     "is": _IS,
-    "self": _SPEAKS_OF_SELF,
     "others": _OF_OTHERS,
 }
 _SAYS_ALONE = {"filler", "echo", "short echo", "number"}
@@ -205,13 +172,14 @@ def score_sentence(sentence: str) -> float:
     Up for dates, numbers, names, decisions and what one says of oneself; down for questions, greetings, praise and
     sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
     """
-    low = sentence.lower()
-    score = 0.15 * bool(_NUMBER.search(low)) + 0.2 * bool(_WHEN.search(low))
+    low, words = sentence.lower(), WORD.findall(sentence.lower())
+    is_dated = not _CALENDAR.isdisjoint(words) or _WHEN.search(low) is not None
+    score = 0.15 * bool(NUMBER.search(low)) + 0.2 * is_dated
     score += 0.2 * bool(_MATTERS.search(low)) + 0.15 * bool(_FIRST_PERSON.search(low))
     score += 0.1 * min(2, len(NAME.findall(sentence)))
-    score -= 0.5 * bool(_QUESTION.search(low))
+    score -= 0.5 * is_question(low)
     score -= 0.4 * bool(_PLEASANTRY.match(low))
-    score -= 0.3 * (sentence.isascii() and len(_WORD.findall(sentence)) < 5)
+    score -= 0.3 * (sentence.isascii() and len(words) < 5)
     return max(-1.0, min(1.0, score))
 
 
@@ -258,7 +226,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     for turn, numbers in enumerate(turns):
         last_turn |= {stem: turn for number in numbers for _, _, stems in parts[number] for stem in stems}
     names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
-    counts = Counter(number for _, sentence in lines for number in _NUMBERS.findall(sentence))
+    counts = Counter(number for _, sentence in lines for number in NUMBER.findall(sentence))
     earlier_turn: dict[str, int] = {}  # the last turn that had a stem, until now
     clauses: list[Clause] = []
     start = 0
@@ -276,33 +244,33 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         start, is_first = len(clauses), True
         for number in numbers:
             sentence = lines[number][1].lower()
-            is_question, is_filler = _is_question(sentence), _has_only(sentence, _FILLING)
+            is_asked, is_filler = is_question(sentence), _has_only(sentence, _FILLING)
             for place, (text, alone, stems) in enumerate(parts[number]):
                 low = text.lower().rstrip(" ,;")
-                cues = {"question"} if is_question else of_turn | _find_cues(text, low, counts, stems)
-                if stems and not is_question:
+                cues = {"question"} if is_asked else of_turn | _find_cues(text, low, counts, stems)
+                if stems and not is_asked:
                     echo = sum(
                         turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS and stem not in names for stem in stems
                     )
                     comes_back = any(last_turn[stem] > turn for stem in stems if stem not in names)
-                    cues |= _find_echo(echo / len(stems), len(_WORD.findall(text)), comes_back)
+                    cues |= _find_echo(echo / len(stems), len(WORD.findall(text)), comes_back)
                 cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
                 cues |= {"later part"} if place else set()
                 cues |= {"filler"} if is_filler else set()
                 needs = None if alone else len(clauses) - 1
-                if is_first and speaker != ASSISTANT_SPEAKER and not is_question:
+                if is_first and speaker != ASSISTANT_SPEAKER and not is_asked:
                     about = question if question is not None else asked if asked is not None else offered
-                    if about is not None and _AGREES.search(sentence) and _has_only(sentence, _AGREEING):
+                    if about is not None and _agrees(sentence) and _has_only(sentence, _AGREEING):
                         needs = about
                         cues.add("agrees")
                     elif asked is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
                         needs = asked
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
-                if not is_filler and not is_question:
+                if not is_filler and not is_asked:
                     is_first = False
                     if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
                         proposal = len(clauses) - 1
-            question = len(clauses) - 1 if is_question else None
+            question = len(clauses) - 1 if is_asked else None
         earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
         asked, offered = question, proposal
     return clauses
@@ -322,14 +290,17 @@ def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[st
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
     """Return what a clause has by itself."""
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
-    cues |= {"number"} if _NUMBER.search(low) else set()
+    words = set(WORD.findall(low))
+    cues |= {"number"} if NUMBER.search(low) else set()
+    cues |= {"count"} if not words.isdisjoint(_COUNTS) else set()
+    cues |= {"self"} if not words.isdisjoint(_SELF) else set()
     cues |= {"chooses"} if _CHOOSES.search(low) and not _UNSURE.search(low) else set()
     cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
-    count = len(_WORD.findall(text))
+    count = len(WORD.findall(text))
     cues |= {"thirteen words"} if count > 12 else {"eight words"} if count > 7 else set()
     # Few have one.
     if "number" in cues:
-        numbers = _NUMBERS.findall(low)
+        numbers = NUMBER.findall(low)
         cues |= {"date"} if _DATE.search(low) else set()
         cues |= {"figure"} if _FIGURE.search(low) else set()
         cues |= {"long number"} if any(len(number) > 2 for number in numbers) else set()
@@ -349,7 +320,7 @@ def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
     """Mark the clauses of a turn that the next one takes up, agrees to or leaves behind."""
     stems = terms(answer)
     for clause in clauses:
-        clause.cues.update({"before question"} if _is_question(answer) else ())
+        clause.cues.update({"before question"} if is_question(answer) else ())
         if clause.stems and 2 * len(stems.keys() & clause.stems.keys()) >= len(clause.stems):
             clause.cues.add("taken up")
 
@@ -359,8 +330,9 @@ def _has_only(text: str, words: Collection[str]) -> bool:
     return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
 
 
-def _is_question(text: str) -> bool:
-    return bool(_QUESTION.search(text))
+def _agrees(text: str) -> bool:
+    words = _SPOKEN.findall(text)
+    return words == ["that"] or not _AGREEMENT_SIGNS.isdisjoint(words) or _AGREES.search(text) is not None
 
 
 _JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
@@ -369,10 +341,13 @@ _CUT = re.compile(
     r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
     re.IGNORECASE,
 )
-_REASON = re.compile(r"(?:because|cos|weil|denn)\b")
+_REASON = _phrases("because, cos, weil, denn")
 _OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
-_WHOLE = _any(r"if|unless|whether|when|said|says|say|thinks?|thought|told|wenn|falls|ob|dass|meint|sagt|sagte|glaubt")
-_NOT = _any(r"no|not|never|none|cannot|\w+n['’]t|dont|but|nicht|kein\w*|nie|aber|sondern")
+_WHOLE = _phrases(
+    "if, unless, whether, when, said, says, say, think, thinks, thought, told, wenn, falls, ob, dass, meint, sagt"
+    ", sagte, glaubt"
+)
+_NOT = _phrases("no, not, never, none, cannot, *n't, dont, but, nicht, kein*, nie, aber, sondern")
 
 
 def split_clauses(sentence: str) -> list[tuple[str, bool]]:
@@ -381,7 +356,7 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
     Joined by spaces they are the sentence. A "not" or "but" stays with what it is of, and what somebody says, asks or
     does on a condition with that.
     """
-    if _is_question(sentence) or '"' in sentence or "“" in sentence:
+    if is_question(sentence) or '"' in sentence or "“" in sentence:
         return [(sentence, True)]
     is_whole = bool(_WHOLE.search(sentence.lower()))
     cuts = list(_CUT.finditer(sentence))

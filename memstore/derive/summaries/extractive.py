@@ -11,20 +11,26 @@ more. So what repeats is worth nothing. Decisions, days, amounts and plans weigh
 
 from __future__ import annotations
 
-import re
-from bisect import bisect
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 from itertools import groupby, takewhile
-from math import inf, log1p
 from uuid import UUID
 
 from memstore import ids
-from memstore.derive.chunking import SUMMARIZED_ROLES, sentences, split_text
-from memstore.derive.summaries.cues import NAME, TOOL_SPEAKER, Clause, read_clauses, score_sentence
+from memstore.derive.chunking import SUMMARIZED_ROLES, split_text
+from memstore.derive.summaries.choice import (
+    DAY_LINE_TOKENS,
+    NAMES,
+    Material,
+    choose,
+    find_mentions,
+    normalize,
+    top_sentences,
+    weigh_words,
+)
+from memstore.derive.summaries.cues import TOOL_SPEAKER, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
+from memstore.language.sentences import sentences
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -203,20 +209,12 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-LINE_OVERHEAD_TOKENS = 1
-DAY_LINE_TOKENS = 6
 SPEAKER_OVERHEAD_TOKENS = 2
-# Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
-NAMES = 1.0
-MAX_SENTENCES = 400
 MAX_CHOICE_PASSES = 3
 # Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
 CALL_SCORE = -0.5
 # What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
 CUES_WEIGHT = 12
-MIN_GREETING_WEIGHT = 0.02
-
-_NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
 
 
 class ExtractiveSummarizer:
@@ -224,7 +222,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/10"
+    recipe = "extractive/11"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -260,22 +258,25 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
-        {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
+        {name for name in find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
-    words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
+    words = weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
     scores = [CALL_SCORE if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
     of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
-    own_words = [_normalize(weights, lambda word: word not in of_speakers) for weights in words]
+    own_words = [normalize(weights, lambda word: word not in of_speakers) for weights in words]
     numbers = [
-        _normalize(weights, lambda word: word[-1].isdigit()) or own_words[place] for place, weights in enumerate(words)
+        normalize(weights, lambda word: word[-1].isdigit()) or own_words[place] for place, weights in enumerate(words)
     ]
     heads = [speaker_costs[line.speaker] for line in lines]
+    days = [line.day for line in lines]
+    cue_worth = CUES_WEIGHT * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
+    material = Material(words, costs, scores, clauses, heads, days, own_words, numbers, cue_worth)
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - DAY_LINE_TOKENS
     while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
-        places = _choose(words, costs, scores, room, clauses, heads, own_words, numbers, CUES_WEIGHT * room_share)
+        places = choose(material, room)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens, passes = counter.count(text), passes + 1
         if not places or fullest >= tokens:
@@ -296,155 +297,3 @@ def _join(lines: Sequence[Line], clauses: Sequence[Clause]) -> list[Line]:
         line = lines[number]
         joined.append(replace(line, text=text if line.text.endswith(text) else text.rstrip(" ,;–—")))
     return joined
-
-
-def top_sentences(sentences: Sequence[str]) -> list[int]:
-    """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
-    if len(sentences) <= MAX_SENTENCES:
-        return list(range(len(sentences)))
-    scores = [score_sentence(sentence) for sentence in sentences]
-    return sorted(sorted(range(len(sentences)), key=lambda place: (-scores[place], place))[:MAX_SENTENCES])
-
-
-def _find_mentions(sentence: str) -> set[str]:
-    """Return names and numbers, lower-cased; the word that begins the sentence is no name."""
-    names = {name.lower().removesuffix("'s").removesuffix("’s") for name in NAME.findall(sentence)}
-    return names | set(_NUMBERS.findall(sentence))
-
-
-def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int, scores: Sequence[float]) -> list[int]:
-    """Return the indices, ascending, of the sentences that together say most within `limit` tokens.
-
-    Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
-    """
-    words = _weigh_words(
-        [terms(sentence) for sentence in sentences], [_find_mentions(sentence) for sentence in sentences], NAMES
-    )
-    return _choose(words, costs, scores, limit)
-
-
-Weights = dict[str, float]
-
-
-def _choose(
-    words: Sequence[Weights],
-    costs: Sequence[int],
-    scores: Sequence[float],
-    limit: int,
-    clauses: Sequence[Clause] = (),
-    heads: Sequence[int] = (),
-    own_words: Sequence[Weights] = (),
-    numbers: Sequence[Weights] = (),
-    share: float = 0.0,
-) -> list[int]:
-    """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
-
-    The extra worth of `clauses` counts by `share`, as far as their `own_words` and their `numbers` are new.
-    A clause comes with the one that it needs. `heads` are the tokens of a line that names who says it.
-    """
-    unit = share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
-    said: set[str] = set()
-    settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
-    chosen: list[int] = []
-
-    def group(place: int) -> list[int]:
-        places = [place]
-        while clauses and (need := clauses[places[-1]].needs) is not None and need not in chosen:
-            places.append(need)
-        return places
-
-    def gain(parts: Sequence[int]) -> float:
-        total = 0.0
-        for part in parts:
-            total += _news(words[part], said) * max(MIN_GREETING_WEIGHT, 0.5 + scores[part])
-            if share:
-                clause = clauses[part]
-                about = part if own_words[part] or clause.needs is None else clause.needs  # "yes" is about the question
-                decision, number = clause.values
-                news = _news(own_words[about], settled if clause.settles else said)
-                total += unit * decision * news
-                # Most have no numbers, and `own_words` in their place.
-                is_same = numbers[about] is own_words[about] and not clause.settles
-                total += unit * number * (news if is_same else _news(numbers[about], said))
-        return total
-
-    def head(place: int, before: int | None) -> int:
-        """Return the tokens of the layout in front of a clause that follows another one."""
-        if before is None or clauses[place].speaker != clauses[before].speaker:
-            return heads[place]
-        return LINE_OVERHEAD_TOKENS * (clauses[place].line != clauses[before].line)
-
-    def cost(parts: Sequence[int]) -> int:
-        total, places = sum([costs[part] for part in parts]), chosen
-        for part in parts if heads else ():
-            at = bisect(places, part)
-            before, after = places[at - 1] if at else None, places[at] if at < len(places) else None
-            total += head(part, before)
-            total += head(after, part) - head(after, before) if after is not None else 0
-            if len(parts) > 1:
-                places = sorted([*places, part])
-        return total
-
-    def worth(gained: float, tokens: int) -> float:
-        # Rounded: the last bits of a logarithm differ between machines, and must not decide.
-        return round(gained / max(1, tokens), 9)
-
-    heap = [(-inf, place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
-    while heap:
-        best: tuple[float, int, int] | None = None
-        tried: list[tuple[float, int]] = []
-        # The worth in the heap is never too small.
-        while heap and (best is None or heap[0][0] < best[0]):
-            _, place = heappop(heap)
-            if place in chosen:
-                continue
-            parts = group(place)
-            least = sum([costs[part] for part in parts])
-            if least > limit or not (gained := gain(parts)):
-                continue
-            tried.append((-worth(gained, least), place))
-            if best is not None and tried[-1] >= best[:2]:  # whatever stands around it
-                continue
-            tokens = cost(parts)
-            if tokens <= limit and (best is None or (-worth(gained, tokens), place) < best[:2]):
-                best = -worth(gained, tokens), place, tokens
-        for candidate in tried:
-            heappush(heap, candidate)
-        if best is None:
-            break
-        _, place, tokens = best
-        parts = group(place)
-        limit -= tokens
-        chosen = sorted([*chosen, *parts])
-        said.update(*(words[part] for part in parts))
-        if clauses and clauses[place].settles:
-            settled.update(*(words[part] for part in parts))
-        for other, clause in enumerate(clauses):  # alone it is worth more than with what it needs
-            if clause.needs in parts and other not in chosen:
-                heappush(heap, (-inf, other))
-    return chosen
-
-
-def _news(words: Weights, old_words: Collection[str]) -> float:
-    return sum([weight for word, weight in words.items() if word not in old_words])
-
-
-def _normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
-    part = {word: weight for word, weight in words.items() if is_part(word)}
-    total = sum(part.values())
-    return {word: weight / total for word, weight in part.items()}
-
-
-def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
-    """Return the stems and names of each sentence with their share of all stems, and of all names."""
-    named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
-    return [
-        weights | {name: of_names * share for name, share in more.items()}
-        for weights, more in zip(_share(stems), named, strict=True)
-    ]
-
-
-def _share(sentences: Sequence[Collection[str]]) -> list[Weights]:
-    frequency = Counter(word for words in sentences for word in words)
-    total = max(1.0, sum(map(log1p, frequency.values())))
-    return [{word: log1p(frequency[word]) / total for word in words} for words in sentences]

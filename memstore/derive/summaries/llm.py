@@ -7,7 +7,6 @@ from functools import partial
 
 from pydantic import BaseModel
 
-from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import (
     LLMRequest,
@@ -28,6 +27,7 @@ from memstore.derive.summaries.extractive import (
     summary_limit,
 )
 from memstore.errors import ModelAnswerInvalid
+from memstore.language.sentences import sentences
 from memstore.models import Summary
 from memstore.providers import ChatModel
 

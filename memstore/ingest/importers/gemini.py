@@ -17,6 +17,8 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+from memstore.language import WORD, word_set
+
 from .base import (
     DEFAULTS,
     INHERITED,
@@ -34,8 +36,8 @@ GAP = timedelta(minutes=30)
 _PROMPT = re.compile(
     r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
 )
-_OTHER = re.compile(r"(?:Cleared|Created|Used|Gave|Added|Selected|Shared|Deleted|Viewed|Changed|Turned|Listened)\b")
-_PRODUCT = re.compile(r"\b(?:Gemini|Bard)\b")
+_OTHERS = word_set("Cleared Created Used Gave Added Selected Shared Deleted Viewed Changed Turned Listened")
+_PRODUCTS = {"Gemini", "Bard"}
 _CONVERSATION = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[^/?#]+)/([\w-]+)")
 
 
@@ -75,14 +77,15 @@ class Gemini(Importer):
         """Hold an activity until all are read."""
         if not _is_geminis(value):
             yield IgnoredContent("activities of other products")
-        elif _OTHER.match(value["title"]):
+        elif not _OTHERS.isdisjoint(WORD.findall(value["title"])[:1]):
             yield IgnoredContent("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
 
 
 def _is_geminis(activity: dict[str, Any]) -> bool:
-    return any(_PRODUCT.search(str(name)) for name in (activity.get("header"), *(activity.get("products") or ())))
+    names = " ".join(map(str, (activity.get("header"), *(activity.get("products") or ()))))
+    return not _PRODUCTS.isdisjoint(WORD.findall(names))
 
 
 def _conversation_id(activity: dict[str, Any]) -> str | None:
@@ -110,7 +113,7 @@ def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[
 
 
 _BREAKS = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}
-_BLOCKS = re.compile(r"address|article|blockquote|div|dl|figure|h[1-6]|hr|ol|p|pre|section|table|ul")
+_BLOCKS = word_set("address article blockquote div dl figure h1 h2 h3 h4 h5 h6 hr ol p pre section table ul")
 _CODE = re.compile(r"(<pre\b.*?</pre>)", re.IGNORECASE | re.DOTALL)
 _UNSEEN = re.compile(r"<(head|script|style|template|title)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^>]*>")
@@ -128,4 +131,4 @@ def html_text(html: str) -> str:
 
 def _break(tag: re.Match[str]) -> str:
     name = tag[2].lower()
-    return "\n\n" if _BLOCKS.fullmatch(name) else "" if tag[1] else _BREAKS.get(name, "")
+    return "\n\n" if name in _BLOCKS else "" if tag[1] else _BREAKS.get(name, "")

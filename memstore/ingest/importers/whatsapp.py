@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
-from memstore.text import word_set
+from memstore.language import word_set
 
 from .base import (
     DateOrder,
@@ -60,7 +60,7 @@ _HEADERS = [
 ]
 _BEGINNING = re.compile(rf"[{_MARKS}]*[\[\d]")
 _SPOKEN = re.compile(r"(?P<name>[^:\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
-_QUOTES = re.compile(r"[“”„«»\"]")
+_QUOTES = '“”„«»"'
 _OMITTED = re.compile(
     rf"[{_MARKS}]*(?:<[^<>:\n]{{3,40}}>|(?P<kind>[\w -]{{3,30}}) (?:omitted|weggelassen|omitid[ao]"
     r"|omess[ao]|ocultad[ao]|absente?|weggelaten))"
@@ -208,7 +208,7 @@ def _spoken(header: re.Match[str]) -> re.Match[str] | None:
     """Return who said what, or None for a notice of WhatsApp's."""
     spoken = _SPOKEN.fullmatch(header["rest"])
     # Ann changed the subject from “A: b” to “C: d”.
-    if spoken is None or len(_QUOTES.findall(spoken["name"])) % 2:
+    if spoken is None or sum(map(spoken["name"].count, _QUOTES)) % 2:
         return None
     text = spoken["text"] or ""
     if not (header["iphone"] and text.startswith("\u200e")) or _DELETED.fullmatch(text):

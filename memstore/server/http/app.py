@@ -64,6 +64,8 @@ ROUTERS = (
 BACKLOG = 2048
 # Longer than a proxy keeps its side, which would else ask on a connection that ends.
 KEEP_ALIVE_SECONDS = 75
+# Of an answer, and of running ones once the server is to stop.
+ANSWER_SECONDS, STOP_SECONDS = 60.0, 20
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
 
 
@@ -114,12 +116,11 @@ def create_app(
     app.add_middleware(AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    timeout = store.settings.server_timeout_seconds
     max_bodies = {f"{UI}/": MAX_FORM_BYTES, "": store.settings.server_body_bytes}
     if mcp is not None:
         max_bodies = {f"{MCP}/": mcp.max_body, **max_bodies}
     # Added last: it is the outermost.
-    app.add_middleware(RequestMiddleware, timeout=timeout, max_bodies=max_bodies)
+    app.add_middleware(RequestMiddleware, timeout=ANSWER_SECONDS, max_bodies=max_bodies)
     return app
 
 
@@ -204,7 +205,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=round(settings.server_stop_seconds),
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
 
 
@@ -214,7 +215,7 @@ def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
         return None
     from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)
 
-    return McpApp(store, timeout=store.settings.server_timeout_seconds)
+    return McpApp(store, timeout=ANSWER_SECONDS)
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -179,7 +179,6 @@ class FactParams(PageParams):
     kind: FactKind | None = None
     subject: str | None = None
     as_of: Moment | None = None
-    unused_since: Moment | None = Field(None, description="known then, and in no context since")
 
 
 @facts.get("/facts")

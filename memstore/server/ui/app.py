@@ -25,7 +25,7 @@ from memstore.errors import MemstoreError
 from memstore.server.http.dependencies import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
 from memstore.server.http.middleware import LOCAL_HOSTS, UI
-from memstore.server.ui import contexts, pages, relations
+from memstore.server.ui import contexts, pages
 from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target, url_to
 
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
@@ -42,7 +42,6 @@ PAGES: dict[str, Page] = {
     "/users/{user:name}/summaries/{id:uuid}": pages.show_summary,
     "/users/{user:name}/facts": pages.list_facts,
     "/users/{user:name}/facts/{id:uuid}": pages.show_fact,
-    "/users/{user:name}/relations": relations.show_relations,
     "/users/{user:name}/recall": contexts.show_recall,
     "/users/{user:name}/contexts": contexts.list_contexts,
     "/users/{user:name}/contexts/{id:uuid}": contexts.show_context,

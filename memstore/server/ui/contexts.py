@@ -1,9 +1,9 @@
-"""Contexts: why something is in one or was left out, and the same bytes again. Recall, with the parts of its scores."""
+"""Contexts: why something is in one or was left out, and what was sent. Recall, with the parts of its scores."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -52,7 +52,7 @@ async def list_contexts(ui: UIRequest) -> Response:
     names = await conversation_names(user, shown)
     return ui.page(
         "contexts.html",
-        receipts=[(receipt, await question(user, receipt, names), budget_bars(receipt)) for receipt in shown],
+        receipts=[(receipt, budget_bars(receipt)) for receipt in shown],
         conversations=names,
         more=len(receipts) > PAGE_SIZE,
     )
@@ -74,7 +74,6 @@ async def show_context(ui: UIRequest) -> Response:
     return ui.page(
         "context.html",
         receipt=receipt,
-        question=await question(user, receipt, names),
         conversation=names.get(receipt.conversation_id),
         bars=budget_bars(receipt),
         sections=_sections(receipt),
@@ -84,7 +83,7 @@ async def show_context(ui: UIRequest) -> Response:
 
 
 async def show_replay(ui: UIRequest) -> Response:
-    """Show a context again: the messages for the model, and whether these are the same bytes."""
+    """Show what was sent with a context: the messages for the model."""
     replay = await ui.user.replay(ui.id)
     sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
     sent += [("system", replay.system)] if replay.system is not None else []
@@ -121,15 +120,6 @@ async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]
     """Return the names of the conversations of receipts or hits."""
     ids = {row.conversation_id for row in rows if row.conversation_id is not None}
     return await user.conversation_names(list(ids))
-
-
-async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[Any, str]) -> str:
-    """Return what was asked: the query, or what the newest message said; blank where that is gone."""
-    name = names.get(receipt.conversation_id)
-    if "query" in receipt.texts or name is None or not receipt.asked:
-        return receipt.texts.get("query", "")
-    messages = await user.conversation(name).messages(from_seq=receipt.asked[0], to_seq=receipt.asked[0])
-    return (messages[0].text or "") if messages else ""
 
 
 def _sections(receipt: Receipt) -> list[SectionRow]:

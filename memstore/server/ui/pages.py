@@ -27,7 +27,6 @@ from memstore.models import (
 from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
-from memstore.server.ui import contexts
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
@@ -59,7 +58,6 @@ async def overview(ui: UIRequest) -> Response:
     user = ui.user
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
     profile = await user.profile(PROFILE_BUDGET)
-    names = await contexts.conversation_names(user, receipts)
     counts = await ui.store.stats(user=user.name)
     return ui.page(
         "user.html",
@@ -70,7 +68,7 @@ async def overview(ui: UIRequest) -> Response:
         profile=profile,
         pinned={decision.id for decision in profile.receipt.included if decision.standing},
         headings=PROFILE_HEADINGS,
-        receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
+        receipts=receipts,
     )
 
 

@@ -13,11 +13,6 @@ SELECT id, state, reason, only_user, derivers, messages, max_tokens, calls, call
        taken_tokens, worked_seconds, created_at, resumed_at, finished_at
 FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
 
--- measured_rate --
--- Messages a second, each deriver's counted, of the backfills by these derivers that are done.
-SELECT sum((SELECT sum(value::bigint) FROM jsonb_each_text(messages))) / sum(worked_seconds) AS rate FROM backfills
-WHERE state = 'done' AND derivers @> %(derivers)s::text[] AND derivers <@ %(derivers)s::text[] AND worked_seconds > 0
-
 -- open --
 -- Those that hold what is pending: it is theirs, or waits until they are resumed.
 SELECT id, state FROM backfills WHERE state IN ('running', 'paused', 'cancelled') ORDER BY created_at, id

@@ -11,8 +11,7 @@ WHERE c.relnamespace = current_schema()::regnamespace
 -- tables --
 -- memstore's tables but the operator's: those with rows of users, the root first, and those of nobody.
 SELECT c.relname AS name,
-       EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
-       c.relforcerowsecurity AS forced
+       EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user
 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
   AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('by_user', 'for_everybody'))

@@ -60,11 +60,9 @@ DELETE FROM backfills WHERE only_user = %(user)s
 UPDATE api_tokens SET user_id = NULL, user_name = NULL, name = NULL, revoked_at = coalesce(revoked_at, now())
 WHERE user_id = %(user)s
 
--- rows_of_operator --
+-- rows_of_operator of each operator table --
 -- How many of the operator's rows are of this user alone, by table.
-SELECT 'backfills' AS place, count(*) AS rows FROM backfills WHERE only_user = %(user)s
-UNION ALL
-SELECT 'api_tokens', count(*) FROM api_tokens WHERE user_id = %(user)s
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name} WHERE {table.user_column} = %(user)s
 
 -- doomed --
 -- The messages that an erasure is of, in the order of their conversations.
@@ -244,15 +242,40 @@ WHERE user_id = %(user_id)s AND deriver = 'facts'
   AND recorded_at >= least(%(since)s::timestamptz, (SELECT min(f.recorded_at) FROM facts f
                                                     WHERE f.user_id = %(user_id)s AND f.id = ANY(%(facts)s::uuid[])))
 
+-- remove_receipts_of --
+-- Receipts of a conversation since its first message that goes was stored: each may quote it.
+DELETE FROM receipts
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND recorded_at >= %(since)s
+RETURNING id
+
 -- remove_receipts --
--- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
--- And those of these ids themselves.
+-- Receipts of any conversation that name what goes, and those with what a strategy wrote, which may quote any fact.
+-- Where messages go, also those that name a fact or a summary which is no longer there: it was derived anew, and nobody
+-- knows from what. Both only since the first message that goes was stored.
+WITH decisions AS MATERIALIZED (
+    SELECT r.id AS receipt_id, coalesce(r.recorded_at >= %(since)s::timestamptz, true) AS is_since,
+           decision->>'kind' AS kind, decision->>'id' AS id, decision->'others' AS others
+    FROM receipts r
+    CROSS JOIN jsonb_array_elements((r.body->'included') || coalesce(r.body->'left_out', '[]')) AS decision
+    WHERE r.user_id = %(user_id)s
+), named AS MATERIALIZED (
+    SELECT receipt_id, is_since, id, kind IN ('fact', 'facts', 'summary', 'summaries') AS is_derived FROM decisions
+    WHERE id IS NOT NULL
+    UNION ALL
+    SELECT receipt_id, is_since, jsonb_array_elements_text(others), kind <> 'turn' FROM decisions
+    WHERE others IS NOT NULL
+), gone AS MATERIALIZED (
+    SELECT derived.id
+    FROM (SELECT DISTINCT id FROM named WHERE is_derived AND is_since AND %(since)s::timestamptz IS NOT NULL) AS derived
+    WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.user_id = %(user_id)s AND f.id = derived.id::uuid)
+      AND NOT EXISTS (SELECT 1 FROM summaries s WHERE s.user_id = %(user_id)s AND s.id = derived.id::uuid)
+)
 DELETE FROM receipts r
 WHERE r.user_id = %(user_id)s
-  AND (r.id::text = ANY(%(ids)s::text[]) OR r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
-       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
-       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
-                  WHERE named #>> '{}' = ANY(%(ids)s::text[])))
+  AND (r.id::text = ANY(%(ids)s::text[])
+       OR r.id IN (SELECT receipt_id FROM decisions WHERE is_since AND kind = 'block')
+       OR r.id IN (SELECT receipt_id FROM named WHERE id = ANY(%(ids)s::text[]))
+       OR r.id IN (SELECT receipt_id FROM named WHERE is_since AND is_derived AND id IN (SELECT id FROM gone)))
 RETURNING r.id
 
 -- remove_events --
@@ -265,22 +288,10 @@ WHERE user_id = %(user_id)s
 -- Messages.
 DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
--- rows_of_conversation --
+-- rows_of_conversation of each conversation table --
 -- How many rows a conversation has, table by table, when its messages are gone.
-SELECT 'conversations' AS place, count(*) AS rows FROM conversations
-WHERE user_id = %(user_id)s AND id = %(conversation_id)s
-UNION ALL SELECT 'receipts', count(*) FROM receipts
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-UNION ALL SELECT 'invalid_responses', count(*) FROM invalid_responses
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-UNION ALL SELECT 'summaries', count(*) FROM summaries
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-UNION ALL SELECT 'events', count(*) FROM events
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-UNION ALL SELECT 'derivations', count(*) FROM derivations
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name}
+WHERE user_id = %(user_id)s AND {table.conversation} = %(conversation_id)s
 
 -- remove_conversation --
 -- A conversation, with all rows, which go by foreign key.
@@ -319,74 +330,20 @@ DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
 -- Settings of a user's own; null takes one away.
 UPDATE users SET settings = jsonb_strip_nulls(settings || %(settings)s) WHERE user_id = %(user_id)s
 
--- ids_left --
--- Rows in which ids of what was erased stand, by table.
-SELECT place, count(*) AS rows
-FROM (
-    SELECT 'messages' AS place FROM messages m
-    WHERE m.user_id = %(user_id)s AND (m.id = ANY(%(ids)s::uuid[]) OR m.conversation_id = ANY(%(ids)s::uuid[]))
-    UNION ALL
-    SELECT 'conversations' FROM conversations c WHERE c.user_id = %(user_id)s AND c.id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'setting_changes' FROM setting_changes c
-    WHERE c.user_id = %(user_id)s AND c.conversation_id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'derivations' FROM derivations d
-    WHERE d.user_id = %(user_id)s AND d.conversation_id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'summaries' FROM summaries s
-    WHERE s.user_id = %(user_id)s AND (s.id = ANY(%(ids)s::uuid[]) OR s.conversation_id = ANY(%(ids)s::uuid[]))
-    UNION ALL
-    SELECT 'facts' FROM facts f WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'fact_sources' FROM fact_sources s
-    WHERE s.user_id = %(user_id)s AND (s.fact_id = ANY(%(ids)s::uuid[]) OR s.message_id = ANY(%(ids)s::uuid[]))
-    UNION ALL
-    SELECT 'fact_changes' FROM fact_changes c
-    WHERE c.user_id = %(user_id)s AND (c.fact_id = ANY(%(ids)s::uuid[]) OR c.other_id = ANY(%(ids)s::uuid[]))
-    UNION ALL
-    SELECT 'item_text' FROM item_text t
-    WHERE t.user_id = %(user_id)s AND (t.item_id = ANY(%(ids)s::uuid[]) OR t.conversation_id = ANY(%(ids)s::uuid[]))
-    UNION ALL
-    SELECT 'item_vectors' FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'invalid_responses' FROM invalid_responses l
-    WHERE l.user_id = %(user_id)s AND l.conversation_id = ANY(%(ids)s::uuid[])
-    UNION ALL
-    SELECT 'receipts' FROM receipts r
-    WHERE r.user_id = %(user_id)s
-      AND (r.conversation_id = ANY(%(ids)s::uuid[])
-           OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.** ? (@.type() == "string")') AS said
-                      WHERE said #>> '{}' = ANY(%(texts)s::text[])))
-    UNION ALL
-    SELECT 'events' FROM events e
-    WHERE e.user_id = %(user_id)s
-      AND (e.conversation_id = ANY(%(ids)s::uuid[])
-           OR e.body->>'fact' = ANY(%(texts)s::text[]) OR e.body->>'by' = ANY(%(texts)s::text[])
-           OR e.body->>'receipt' = ANY(%(texts)s::text[]))
-) AS left_over
-GROUP BY place
+-- ids_left of each names table --
+-- Rows of which a column has an id of what was erased, by table.
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name} WHERE user_id = %(user_id)s AND ({table.names})
 
--- rows_of_user --
--- How many rows a user has, table by table; those of erasures are to stay.
-SELECT 'users' AS place, count(*) AS rows FROM users WHERE user_id = %(user_id)s
-UNION ALL SELECT 'conversations', count(*) FROM conversations WHERE user_id = %(user_id)s
-UNION ALL SELECT 'messages', count(*) FROM messages WHERE user_id = %(user_id)s
-UNION ALL SELECT 'summaries', count(*) FROM summaries WHERE user_id = %(user_id)s
-UNION ALL SELECT 'facts', count(*) FROM facts WHERE user_id = %(user_id)s
-UNION ALL SELECT 'fact_sources', count(*) FROM fact_sources WHERE user_id = %(user_id)s
-UNION ALL SELECT 'fact_changes', count(*) FROM fact_changes WHERE user_id = %(user_id)s
-UNION ALL SELECT 'item_text', count(*) FROM item_text WHERE user_id = %(user_id)s
-UNION ALL SELECT 'item_vectors', count(*) FROM item_vectors WHERE user_id = %(user_id)s
-UNION ALL SELECT 'term_postings', count(*) FROM term_postings WHERE user_id = %(user_id)s
-UNION ALL SELECT 'derivations', count(*) FROM derivations WHERE user_id = %(user_id)s
-UNION ALL SELECT 'receipts', count(*) FROM receipts WHERE user_id = %(user_id)s
-UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes WHERE user_id = %(user_id)s
-UNION ALL SELECT 'invalid_responses', count(*) FROM invalid_responses WHERE user_id = %(user_id)s
-UNION ALL SELECT 'model_usage', count(*) FROM model_usage WHERE user_id = %(user_id)s
-UNION ALL SELECT 'events', count(*) FROM events WHERE user_id = %(user_id)s
-UNION ALL SELECT 'documents', count(*) FROM documents WHERE user_id = %(user_id)s
-UNION ALL SELECT 'document_vectors', count(*) FROM document_vectors WHERE user_id = %(user_id)s
+-- ids_left_in_json of each json table --
+-- The same of JSON, but for those rows.
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name}
+WHERE user_id = %(user_id)s AND ({table.names}) IS NOT TRUE
+  AND EXISTS (SELECT 1 FROM jsonb_path_query({table.json}, '$.** ? (@.type() == "string")') AS said
+              WHERE said #>> '{{}}' = ANY(%(texts)s::text[]))
+
+-- rows_of_user of each user table --
+-- How many rows a user has, table by table; those that an erasure keeps are not among them.
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name} WHERE user_id = %(user_id)s
 
 -- searched --
 -- Every table of the store that this login may read, with the columns in which an id may stand; those of erasures hold
@@ -406,30 +363,19 @@ ORDER BY c.relname
 
 -- statistics_of_texts --
 -- Of how many columns that hold what people say, and names, the planner has samples: of none, as their target is 0. A
--- target that somebody has raised is found out, so the columns are named.
+-- target that somebody has raised is found out. They are the columns of text and of bytes, also those that an index computes,
+-- that no check of the database closes and no declaration.
 SELECT count(*)
 FROM pg_stats s
-JOIN (VALUES
-    ('api_tokens', '{user_name,name}'),
-    ('backfills', '{messages}'),
-    ('conversations', '{name,title,channel,settings}'),
-    ('derivations', '{last_error,recipe}'),
-    ('document_vectors', '{path,text}'),
-    ('documents', '{namespace,key,value}'),
-    ('embedding_models', '{name}'),
-    ('events', '{body}'),
-    ('fact_changes', '{before,after,actor}'),
-    ('facts', '{type,subject,attribute,value,text,language,recipe}'),
-    ('facts_by_value', '{lower}'),
-    ('invalid_responses', '{recipe,error,payload}'),
-    ('item_text', '{speaker,tags}'),
-    ('messages', '{name,text,parts,tool_calls,tool_call_id,counter,tags,meta,external_id}'),
-    ('receipts', '{body,texts}'),
-    ('setting_changes', '{before}'),
-    ('summaries', '{text,counter,recipe}'),
-    ('users', '{name,settings}')
-) AS sayings (name, columns) ON s.tablename = sayings.name AND s.attname = ANY (sayings.columns::text[])
-WHERE s.schemaname = current_schema()
+JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
+LEFT JOIN pg_index i ON i.indexrelid = c.oid
+JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
+WHERE s.schemaname = current_schema() AND t.relname = ANY(%(tables)s::text[])
+  AND a.atttypid = ANY('{text,text[],jsonb,bytea}'::regtype[]) AND NOT c.relname || '.' || a.attname = ANY(%(closed)s::text[])
+  AND NOT EXISTS (SELECT 1 FROM pg_constraint k
+                  WHERE k.conrelid = c.oid AND k.contype = 'c' AND a.attnum = ANY(k.conkey)
+                    AND pg_get_constraintdef(k.oid) LIKE '%%= ANY (ARRAY%%')
 
 -- rows_with --
 -- In how many rows of a table an id stands.

@@ -53,17 +53,6 @@ CASE was.importance WHEN 'pinned' THEN 0 WHEN 'normal' THEN 100 ELSE 200 END
 + 2 * coalesce(array_position(%(type_order)s::text[], was.type), array_position(%(type_order)s::text[], NULL))
 + (was.value IS NULL)::int
 
--- fragment unused --
--- Facts that were known at a moment, and of which no receipt since says that they were in a context.
-(%(unused_since)s::timestamptz IS NULL
- OR was.recorded_at <= %(unused_since)s
-    AND was.id::text NOT IN (
-        SELECT jsonb_path_query(r.body, '$.included[*] ? (@.kind == "fact").id') #>> '{}'
-        FROM receipts r WHERE r.user_id = %(user_id)s AND r.recorded_at >= %(unused_since)s
-        UNION ALL
-        SELECT jsonb_path_query(r.body, '$.included[*] ? (@.section == "profile").others[*]') #>> '{}'
-        FROM receipts r WHERE r.user_id = %(user_id)s AND r.recorded_at >= %(unused_since)s))
-
 -- facts --
 -- A user's facts with their sources, what matters first.
 -- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
@@ -82,7 +71,6 @@ WHERE f.user_id = %(user_id)s
   AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
   AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-  AND <unused>
 ORDER BY <place>, coalesce(first.said, was.occurred_at) DESC, f.id
 
 -- naming --
@@ -320,7 +308,6 @@ SELECT f.id
 FROM (SELECT <place> AS place, was.occurred_at, was.id FROM facts was
       WHERE was.user_id = %(user_id)s
         AND (%(state)s::text IS NULL OR %(state)s = <state>)
-        AND <unused>
         AND (%(type)s::text IS NULL OR was.type = %(type)s)
         AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
         AND (%(subject)s::text IS NULL OR lower(was.subject) = lower(%(subject)s))

@@ -1,11 +1,15 @@
 -- add_receipt --
--- The record of one assembly.
-INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body, texts)
-VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body)s, %(texts)s)
+-- The record of one context, with what was sent.
+INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body, sent)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body)s, %(sent)s)
 
 -- receipt --
 -- One receipt.
-SELECT id, conversation_id, body, texts, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
+SELECT id, conversation_id, body, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- receipt_with_sent --
+-- One receipt, with what was sent.
+SELECT id, conversation_id, body, sent, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- says --
 -- How items begin, each from a character on, and who says it.
@@ -24,7 +28,7 @@ WHERE f.user_id = %(user_id)s
 
 -- receipt_page --
 -- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.
-SELECT id, conversation_id, body, texts, recorded_at FROM receipts
+SELECT id, conversation_id, body, recorded_at FROM receipts
 WHERE user_id = %(user_id)s
   AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
   AND (%(before)s::uuid IS NULL OR id < %(before)s)

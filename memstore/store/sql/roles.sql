@@ -22,14 +22,12 @@ FROM (
 
 -- rights --
 -- Makes memstore's roles where this login may, and says anew what each may do with the tables that there are.
--- The app role has its rights from the migrations. Rows are kept apart by the tables' policies, whatever the role.
+-- Rows are kept apart by the tables' policies, whatever the role. The admin sees who there is, and nothing that was said.
 DO $$
 DECLARE
     one text;
     place text;
-    loader boolean;
-    reader boolean;
-    admin boolean;
+    may text;
 BEGIN
     FOREACH one IN ARRAY ARRAY['memstore_loader', 'memstore_reader', 'memstore_admin'] LOOP
         BEGIN
@@ -50,30 +48,12 @@ BEGIN
         END LOOP;
         EXECUTE format('GRANT SELECT ON memstore_schema TO %I', one);   -- opening a store reads the revision
     END LOOP;
-    loader := to_regrole('memstore_loader') IS NOT NULL;
-    reader := to_regrole('memstore_reader') IS NOT NULL;
-    admin := to_regrole('memstore_admin') IS NOT NULL;
-
-    -- Reads what a user has, and changes nothing: recall, contexts without receipts, facts.
-    IF reader THEN
-        FOR one IN SELECT c.relname FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid
-                   WHERE p.polname = 'by_user' AND c.relnamespace = current_schema()::regnamespace LOOP
-            EXECUTE format('GRANT SELECT ON %I TO memstore_reader', one);
-        END LOOP;
-        GRANT SELECT ON embedding_models TO memstore_reader;
-    END IF;
-
-    -- Brings history in, and removes nothing; it sees neither facts nor summaries nor receipts.
-    IF loader THEN
-        GRANT SELECT, INSERT, UPDATE ON users, conversations, derivations TO memstore_loader;
-        GRANT SELECT, INSERT ON messages, setting_changes, events TO memstore_loader;
-        GRANT SELECT ON tombstones, store_keys TO memstore_loader;   -- what was erased it does not bring in again
-    END IF;
-
-    -- Sees who there is, and nothing that was said.
-    IF admin THEN
-        GRANT SELECT (user_id, name, created_at) ON users TO memstore_admin;
-    END IF;
+    FOR place, one, may IN VALUES {rights}, ('users', 'memstore_admin', 'SELECT (user_id, name, created_at)') LOOP
+        IF to_regrole(one) IS NOT NULL
+           AND EXISTS (SELECT 1 FROM pg_class WHERE relname = place AND relnamespace = current_schema()::regnamespace) THEN
+            EXECUTE format('GRANT %s ON %I TO %I', may, place, one);
+        END IF;
+    END LOOP;
 END $$
 
 -- login_state --

@@ -17,7 +17,7 @@ from itertools import compress
 
 from memstore._sync.store import facts
 from memstore._sync.store.database import Transaction
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import PLAN, PLANNED_TYPES, is_protection
 from memstore.derive.facts.quotations import words_of
@@ -25,11 +25,11 @@ from memstore.derive.facts.reconcile import end_of
 from memstore.derive.facts.slots import SINGLE, slot_of_fact
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
+from memstore.language import LETTERS, compile_phrases, load_words
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact
-from memstore.text import word_set
 
 SUBJECT_WORDS = 5
-A_NAME, _USER = "Alice", re.compile(r"\bthe user\b", re.IGNORECASE)
+A_NAME, _USER = "Alice", compile_phrases("the user")
 EVENT = "event"
 # From these probabilities on a statement makes another outdated: afar, where the two are not about the same thing, as
 # the built-in embedder tells it; named, where one is about somebody whom the other only names at its beginning.
@@ -38,17 +38,9 @@ MIN_AFAR_PROBABILITY = 0.93
 MIN_NAMED_PROBABILITY = 0.93
 MIN_OTHER_VALUE_PROBABILITY = 0.4
 MIN_SAME_THING_COSINE = 0.45
-_OTHERS = word_set(
-    "parent parents kids kiddo children twins folks siblings grandparents neighbours neighbors landlord landlady mate"
-    " tenant tenants lodger bestie friends colleagues flatmates roommates brothers sisters sons daughters cousins"
-    " eltern kinder großeltern geschwister vermieter vermieterin mieter nachbar nachbarin nachbarn freunde brüder"
-    " schwestern söhne töchter mitbewohner mitbewohnerin bf gf hubby hubs sis bro nan nana granny grandad"
-    " stepdad stepmum stepmom godson goddaughter godmother godfather kumpel schwager schwägerin schwiegermutter"
-    " schwiegervater schwiegereltern schwiegersohn schwiegertochter patentochter patensohn patenkind enkel enkelin"
-)
-_AT_WORK = word_set("teacher boss manager colleague chef chefin kollege kollegin")  # which is a job, or whose they are
-_RELATIVES = (KIN | PARTNERS | _OTHERS) - _AT_WORK
-_WORD = re.compile(r"[^\W\d_]+")
+# Which is a job, or whose they are.
+_AT_WORK = load_words("at_work")
+_RELATIVES = (KIN | PARTNERS | load_words("other_people")) - _AT_WORK
 _OF_SOMEBODY = re.compile(
     rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(_AT_WORK))})\b"
 )
@@ -81,13 +73,13 @@ _NAMED = re.compile(
 
 def with_outdated(
     tx: Transaction,
-    new: ExtractedFact,
+    new: FactDraft,
     fact: FactColumns,
     known: Sequence[KnownFact],
     last_said: datetime,
     *,
     by_hand: bool = False,
-) -> ExtractedFact:
+) -> FactDraft:
     """Return a new fact with those that it makes outdated, and with the first that makes it outdated.
 
     `fact` is the new one as it is stored, and `last_said` when somebody last said it. What a person sets `by_hand` ends
@@ -158,7 +150,7 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
     """
     if fact.attribute in SINGLE or other.attribute in SINGLE:
         return False
-    other_subjects, words = _others(other) - _others(fact), _WORD.findall(_beginning(fact.text))
+    other_subjects, words = _others(other) - _others(fact), LETTERS.findall(_beginning(fact.text))
     said = {*words, *map(str.casefold, words)}
     called = map(str.casefold, _CALLED.findall(words_of(other.text))) if other_subjects <= ANIMALS else ()
     return bool(other_subjects) and (other_subjects <= said or not said.isdisjoint(called))
@@ -180,7 +172,7 @@ def _others_in(text: str, owner: str) -> frozenset[str]:
     named = _NAMED.match(words_of(text))
     other = [named[1]] if named and named[1].casefold() != owner else []
     first = _beginning(text).casefold()
-    return _RELATIVES.intersection(_WORD.findall(first)).union(_OF_SOMEBODY.findall(first), other)
+    return _RELATIVES.intersection(LETTERS.findall(first)).union(_OF_SOMEBODY.findall(first), other)
 
 
 def _may_end(later: FactColumns, earlier: FactColumns) -> bool:

@@ -10,7 +10,7 @@ from uuid import UUID
 from memstore._sync.derive.facts.changes import with_outdated
 from memstore._sync.store import chunks, facts
 from memstore._sync.store.database import Transaction
-from memstore.derive.facts.drafts import ExtractedFact, Successor
+from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.reconcile import MODEL_RECIPE_PREFIX, reconcile
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX, slot_of_fact
 from memstore.models import FactColumns
@@ -35,13 +35,13 @@ def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
         return None
     model, vector = chunks.vector_of(tx, fact.id) if is_read else (None, None)
     [near] = facts.nearest(tx, [(fact, "", vector)], model)
-    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
+    new = FactDraft(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
     known = facts.known(tx, fact, new.compared_attribute, None, vector, model, near)
     said_at = next((prior.last_said for prior in known if prior.fact.id == fact.id), fact.occurred_at)
     active = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
     if is_read:
         new = with_outdated(tx, new, fact, active, said_at)
-    return reconcile(new, active, said_at, find_twin=False).successor
+    return reconcile(new, active, said_at, find_duplicate=False).successor
 
 
 def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
@@ -66,7 +66,7 @@ def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since
         facts.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
-def restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
+def restore_spared(tx: Transaction, new: FactDraft, *, actor: str) -> None:
     """Restore facts that this one had ended by a model's word, or an earlier reader's, and ends no longer.
 
     Its slot is decided anew.

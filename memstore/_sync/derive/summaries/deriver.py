@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -39,6 +39,7 @@ from memstore.derive.summaries.extractive import (
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
+from memstore.models.messages import SESSION_GAP
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork, StaleWork
 
@@ -103,7 +104,6 @@ class SummaryDeriver:
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
         self.producer = make_summarizer(dependencies)
-        self.gap = timedelta(hours=dependencies.settings.session_gap_hours)
 
     def load(self, tx: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
@@ -120,7 +120,7 @@ class SummaryDeriver:
         to_seq = find_batch_end(tx, work, limit)
         new = messages.messages(tx, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         reopened: Message | None = None
-        if last and new and new[0].occurred_at - last.occurred_until <= self.gap:
+        if last and new and new[0].occurred_at - last.occurred_until <= SESSION_GAP:
             joined = messages.messages(tx, work.conversation_id, from_seq=last.from_seq, to_seq=to_seq)
             if next((part[-1].seq for part in self._split(joined)), None) != last.to_seq:
                 new, reopened = joined, joined[0]
@@ -147,10 +147,10 @@ class SummaryDeriver:
 
     def _closes_at(self, last: Message) -> datetime:
         """Return when a session will be over if nobody goes on; for a date ahead the time of storing counts."""
-        return min(last.occurred_at, last.recorded_at) + self.gap
+        return min(last.occurred_at, last.recorded_at) + SESSION_GAP
 
     def _split(self, said: Sequence[Message]) -> Iterator[Sequence[Message]]:
-        return split_segments(said, self.gap, self.dependencies.settings.segment_tokens)
+        return split_segments(said, SESSION_GAP, self.dependencies.settings.segment_tokens)
 
     def stale_work(self, tx: Transaction, recipe: str) -> list[StaleWork]:
         """Return the conversations of the user that another recipe has summarized."""

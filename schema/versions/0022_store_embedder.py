@@ -13,8 +13,8 @@ from alembic import op
 
 from memstore.store.sql import parse_statements
 
-revision = "0021"
-down_revision = "0020"
+revision = "0022"
+down_revision = "0021"
 
 
 def upgrade() -> None:
