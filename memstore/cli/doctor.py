@@ -180,7 +180,7 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     else:
         pending = counts["pending"] and f"{counts['pending']} pending: memstore derive"
         yield Check("derivations", pending or "nothing is pending")
-    if advised := _vectors(counts, store.settings.embedder):
+    if advised := _vectors(store, counts):
         yield Check("vectors", advised)
     if counts["invalid_responses"] or counts["refused"]:
         many = f"{counts['invalid_responses']} could not be used, and {counts['refused']} facts were not believed"
@@ -205,13 +205,16 @@ def _describe_role(able: Capabilities) -> str:
     return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
 
 
-def _vectors(counts: dict[str, int], embedder: str) -> str | None:
+def _vectors(store: MemoryStore, counts: dict[str, int]) -> str | None:
     """Return what to do about chunks without vectors, or vectors without an embedder."""
-    made, without = counts["vectors"], counts["without_vectors"]
+    made, without, embedder = counts["vectors"], counts["without_vectors"], store.settings.embedder
     if embedder == "none" and made:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         return f"{unset} until MEMSTORE_EMBEDDER names it again"
     if embedder != "none" and without:
         problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
-        return f"{problem}: memstore embeddings migrate --to {embedder}"
+        from memstore.providers import setting_of
+
+        active = [setting_of(model.name) for model in store.embeddings.status() if model.state == "serving"]
+        return f"{problem}: memstore embeddings migrate --to {(active or [embedder])[0]}"
     return None

@@ -16,7 +16,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
-from memstore.store.active_model import ensure_active, model_id, model_of
+from memstore.store.active_model import Model, ensure_active, model_id
 from memstore.store.documents import ANY_DEPTH, Distance, Match
 from memstore.store.embedding_models import MODELS
 
@@ -123,9 +123,9 @@ class AsyncDocuments:
         async with self._database.user_transaction(self._user_id) as tx:
             await messages.make_user(tx, self.user)
             # An application's own is none of the store's models.
-            if self._embedder is None and any(vectors) and (model := model_of(embedder)):
+            if self._embedder is None and embedder is not None and any(vectors):
                 await chunks.lock_user(tx)
-                await embedding_models.lock(tx, model, for_documents=True)
+                await embedding_models.lock(tx, Model.of(embedder), for_documents=True)
             if unchanged is not None:
                 # A document that is not there cannot be locked.
                 await chunks.lock_user(tx)

@@ -22,7 +22,7 @@ from memstore.providers import (
     load_stored_embedder,
 )
 from memstore.settings import Settings
-from memstore.store.active_model import Model, choose_embedder, model_of
+from memstore.store.active_model import Model, choose_embedder
 
 logger = logging.getLogger("memstore")
 
@@ -73,8 +73,7 @@ class Dependencies:
 
     @property
     def model(self) -> Model | None:
-        """The embedding model of the vectors."""
-        return model_of(self.embedder)
+        return None if self.embedder is None else Model.of(self.embedder)
 
     def for_models(self, models: Sequence[Model]) -> Dependencies:
         """Return them with the embedder of the active model. Blocking. Raises `EmbedderMismatch`."""

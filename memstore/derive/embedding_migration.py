@@ -15,11 +15,11 @@ from uuid import UUID
 from memstore._compat import to_thread
 from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import Conflict, DatabaseError
+from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes, vectors
-from memstore.store.active_model import BUILDING, RETIRED, Model, model_id
+from memstore.store.active_model import RETIRED, Model, ensure_none_building
 from memstore.store.chunks import speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import MissingVector
@@ -47,7 +47,6 @@ class _Counts:
     refused: dict[str, None] = field(default_factory=dict)
 
     def add(self, user: UserReach, vectors: int, refused: Iterable[str]) -> None:
-        """Count what a batch made."""
         names = [f"{item} of {user.name}" for item in refused]
         if vectors or names:
             self.users.add(user.id)
@@ -66,7 +65,7 @@ async def migrate(
     the embedder refuses get none, and are reported. Raises `Conflict` if another process migrates, or if a migration to
     a third embedder is not done.
     """
-    model = Model(model_id(target), target.name, target.dimensions)
+    model = Model.of(target)
     counts = _Counts(progress)
     async with embedding_models.advisory_lock(database):
         former = await embedding_models.begin(database, model)
@@ -97,11 +96,10 @@ class _Migration:
     refused: RefusedTexts = field(default_factory=dict)
 
     async def count_missing(self) -> None:
-        """Count what is to be made."""
         async for user in vectors.read_reach(self.database):
             async with self.database.user_transaction(user.id) as tx:
-                self.counts.total += await vectors.count_missing(tx, self.model.id)
-                self.counts.total += await documents.count_lacking(tx, self.model.id)
+                missing = {id: chunk_count - made for id, *_, chunk_count, made in await vectors.count(tx)}
+                self.counts.total += missing[self.model.id] + await documents.count_lacking(tx, self.model.id)
 
     async def fill(self) -> None:
         """Make the vectors that users lack who have written since they were looked at, while they go on."""
@@ -131,7 +129,8 @@ class _Migration:
     async def _fill_rest_of(self, user: UserReach, most: int) -> int:
         model = self.model.id
         async with self.database.user_transaction(user.id) as tx:
-            await vectors.set_lock_timeout(tx)
+            # Who waited for a writer who waits for this process would wait forever.
+            await tx.run(erasure.SQL["impatiently"])
             bare = await vectors.chunks_without_vector(tx, model, limit=most, after=self.done.get(user.id, 0))
             texts = await self._missing_texts(tx)
             if len(bare) + len(texts) >= most:
@@ -202,11 +201,7 @@ async def clean(database: Database) -> MigrationReport:
     async with embedding_models.advisory_lock(database):
         async with database.admin_transaction() as tx:
             models = await tx.get(MODELS)
-        if building := [model.name for model in models if model.state == BUILDING]:
-            raise Conflict(
-                f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate --to "
-                f"{building[0]}, or give it up with a migration to the active embedder. Nothing was removed."
-            )
+        ensure_none_building(models)
         retired = [model.id for model in models if model.state == RETIRED]
         async for user, _ in messages.everybody(database):
             removed = await _clean_user(database, user, retired) if retired else 0
@@ -232,7 +227,7 @@ async def status(database: Database) -> list[EmbeddingStatus]:
     totals: dict[tuple[Any, ...], Counter[str]] = {}
     async for user, _ in messages.everybody(database):
         async with database.user_transaction(user) as tx:
-            for *model, chunk_count, made in await vectors.count(tx):
+            for _, *model, chunk_count, made in await vectors.count(tx):
                 missing = 0 if model[-1] == RETIRED else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
                 total.update(users=made > 0, chunks=chunk_count, vectors=made, missing=missing)
@@ -245,7 +240,6 @@ async def status(database: Database) -> list[EmbeddingStatus]:
 def _embed_chunks(
     dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
 ) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
-    """Return the vectors of chunks, and the items of those that are refused."""
     texts = [
         speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
         for chunk in chunks

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memstore import ids
-from memstore.errors import EmbedderMismatch
+from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import Embedder, EmbedderLoader, setting_of
 
 ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
@@ -30,19 +30,17 @@ class Model:
     dimensions: int
     state: str = ACTIVE
 
+    @classmethod
+    def of(cls, embedder: Embedder) -> Model:
+        return cls(model_id(embedder), embedder.name, embedder.dimensions)
+
 
 def model_id(embedder: Embedder | None) -> UUID:
     """Return the id of the vectors by an embedder; an id of its own stands for none."""
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
-def model_of(embedder: Embedder | None) -> Model | None:
-    """Return the model of an embedder; None for none."""
-    return None if embedder is None else Model(model_id(embedder), embedder.name, embedder.dimensions)
-
-
 def id_of(model: Model | None) -> UUID | None:
-    """Return the id of a model; None for none."""
     return None if model is None else model.id
 
 
@@ -73,3 +71,12 @@ def ensure_active(models: Sequence[Model], model: UUID) -> None:
     active = active_model(models)
     if active is not None and active.id != model:
         raise ModelChanged
+
+
+def ensure_none_building(models: Sequence[Model], but: UUID | None = None) -> None:
+    """Raise `Conflict` if vectors of another model than `but` are in the making."""
+    if names := [model.name for model in models if model.state == BUILDING and model.id != but]:
+        raise Conflict(
+            f"The vectors by {names[0]!r} are not done: finish that with memstore embeddings migrate --to {names[0]}, "
+            "or give it up with a migration to the active embedder."
+        )

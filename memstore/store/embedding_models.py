@@ -11,7 +11,15 @@ from psycopg import AsyncConnection
 
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import setting_of
-from memstore.store.active_model import ACTIVE, BUILDING, RETIRED, Model, active_model, ensure_active
+from memstore.store.active_model import (
+    ACTIVE,
+    BUILDING,
+    RETIRED,
+    Model,
+    active_model,
+    ensure_active,
+    ensure_none_building,
+)
 from memstore.store.database import Database, Transaction, read_all
 from memstore.store.sql import statements
 
@@ -53,16 +61,13 @@ async def begin(database: Database, target: Model) -> Model | None:
     """
     async with _writers_locked_out(database) as connection:
         models = await _read(connection)
-        active, building = active_model(models), [model for model in models if model.state == BUILDING]
+        active = active_model(models)
         if active is not None and active.id == target.id:
-            for model in building:
-                await _change(connection, model, RETIRED)
+            for model in models:
+                if model.state == BUILDING:
+                    await _change(connection, model, RETIRED)
             return active
-        if other_names := [model.name for model in building if model.id != target.id]:
-            raise Conflict(
-                f"Vectors by {other_names[0]!r} are in the making, and are not done: finish that with memstore "
-                f"embeddings migrate --to {other_names[0]}, or give it up with a migration to the active embedder."
-            )
+        ensure_none_building(models, but=target.id)
         await _change(connection, target, BUILDING)
     return active
 

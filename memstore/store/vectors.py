@@ -66,21 +66,10 @@ async def add_missing(
     return await add_vectors(tx, vectors, model)
 
 
-async def set_lock_timeout(tx: Transaction) -> None:
-    """Let the transaction wait a second for a lock, and not longer."""
-    await tx.run(SQL["impatiently"])
-
-
-async def count_missing(tx: Transaction, model: UUID) -> int:
-    """Return how many chunks of the user have no vector of this model."""
-    return await tx.value(SQL["count_lacking"], int, model_id=model) or 0
-
-
-async def count(tx: Transaction) -> list[tuple[str, int, str, int, int]]:
-    """Return name, dimensions and state of each model of the store, the user's chunks, and the vectors of these."""
+async def count(tx: Transaction) -> list[tuple[UUID, str, int, str, int, int]]:
+    """Return each model of the store, the user's chunks, and the vectors of these."""
     return await tx.tuples(SQL["counts"])
 
 
 async def remove(tx: Transaction, model: UUID) -> int:
-    """Remove the user's vectors of a model; return how many."""
     return await tx.run(SQL["remove"], model_id=model)

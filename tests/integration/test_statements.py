@@ -36,7 +36,6 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "async_commit"),
     ("archive", "snapshot"),
     ("erasure", "impatiently"),
-    ("vectors", "impatiently"),
     ("erasure", "as_operator"),
 }
 BEGIN = {("database", "begin"), ("database", "commit")}

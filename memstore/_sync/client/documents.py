@@ -18,7 +18,7 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
-from memstore.store.active_model import ensure_active, model_id, model_of
+from memstore.store.active_model import Model, ensure_active, model_id
 
 WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -123,9 +123,9 @@ class Documents:
         with self._database.user_transaction(self._user_id) as tx:
             messages.make_user(tx, self.user)
             # An application's own is none of the store's models.
-            if self._embedder is None and any(vectors) and (model := model_of(embedder)):
+            if self._embedder is None and embedder is not None and any(vectors):
                 chunks.lock_user(tx)
-                embedding_models.lock(tx, model, for_documents=True)
+                embedding_models.lock(tx, Model.of(embedder), for_documents=True)
             if unchanged is not None:
                 # A document that is not there cannot be locked.
                 chunks.lock_user(tx)

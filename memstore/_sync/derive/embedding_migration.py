@@ -30,10 +30,10 @@ from memstore._sync.store.documents import MissingVector
 from memstore._sync.store.embedding_models import MODELS
 from memstore._sync.store.vectors import ChunkWithoutVector, UserReach
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import Conflict, DatabaseError
+from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
-from memstore.store.active_model import BUILDING, RETIRED, Model, model_id
+from memstore.store.active_model import RETIRED, Model, ensure_none_building
 from memstore.store.errors import ConcurrentUpdate
 
 # Chunks or documents: at most so many are lost when this is killed, and writers wait for no more at the end.
@@ -56,7 +56,6 @@ class _Counts:
     refused: dict[str, None] = field(default_factory=dict)
 
     def add(self, user: UserReach, vectors: int, refused: Iterable[str]) -> None:
-        """Count what a batch made."""
         names = [f"{item} of {user.name}" for item in refused]
         if vectors or names:
             self.users.add(user.id)
@@ -73,7 +72,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     the embedder refuses get none, and are reported. Raises `Conflict` if another process migrates, or if a migration to
     a third embedder is not done.
     """
-    model = Model(model_id(target), target.name, target.dimensions)
+    model = Model.of(target)
     counts = _Counts(progress)
     with embedding_models.advisory_lock(database):
         former = embedding_models.begin(database, model)
@@ -104,11 +103,10 @@ class _Migration:
     refused: RefusedTexts = field(default_factory=dict)
 
     def count_missing(self) -> None:
-        """Count what is to be made."""
         for user in vectors.read_reach(self.database):
             with self.database.user_transaction(user.id) as tx:
-                self.counts.total += vectors.count_missing(tx, self.model.id)
-                self.counts.total += documents.count_lacking(tx, self.model.id)
+                missing = {id: chunk_count - made for id, *_, chunk_count, made in vectors.count(tx)}
+                self.counts.total += missing[self.model.id] + documents.count_lacking(tx, self.model.id)
 
     def fill(self) -> None:
         """Make the vectors that users lack who have written since they were looked at, while they go on."""
@@ -138,7 +136,8 @@ class _Migration:
     def _fill_rest_of(self, user: UserReach, most: int) -> int:
         model = self.model.id
         with self.database.user_transaction(user.id) as tx:
-            vectors.set_lock_timeout(tx)
+            # Who waited for a writer who waits for this process would wait forever.
+            tx.run(erasure.SQL["impatiently"])
             bare = vectors.chunks_without_vector(tx, model, limit=most, after=self.done.get(user.id, 0))
             texts = self._missing_texts(tx)
             if len(bare) + len(texts) >= most:
@@ -209,11 +208,7 @@ def clean(database: Database) -> MigrationReport:
     with embedding_models.advisory_lock(database):
         with database.admin_transaction() as tx:
             models = tx.get(MODELS)
-        if building := [model.name for model in models if model.state == BUILDING]:
-            raise Conflict(
-                f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate --to "
-                f"{building[0]}, or give it up with a migration to the active embedder. Nothing was removed."
-            )
+        ensure_none_building(models)
         retired = [model.id for model in models if model.state == RETIRED]
         for user, _ in messages.everybody(database):
             removed = _clean_user(database, user, retired) if retired else 0
@@ -239,7 +234,7 @@ def status(database: Database) -> list[EmbeddingStatus]:
     totals: dict[tuple[Any, ...], Counter[str]] = {}
     for user, _ in messages.everybody(database):
         with database.user_transaction(user) as tx:
-            for *model, chunk_count, made in vectors.count(tx):
+            for _, *model, chunk_count, made in vectors.count(tx):
                 missing = 0 if model[-1] == RETIRED else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
                 total.update(users=made > 0, chunks=chunk_count, vectors=made, missing=missing)
@@ -252,7 +247,6 @@ def status(database: Database) -> list[EmbeddingStatus]:
 def _embed_chunks(
     dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
 ) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
-    """Return the vectors of chunks, and the items of those that are refused."""
     texts = [
         speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
         for chunk in chunks

@@ -13,7 +13,15 @@ from psycopg import Connection
 from memstore._sync.store.database import Database, Transaction, read_all
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import setting_of
-from memstore.store.active_model import ACTIVE, BUILDING, RETIRED, Model, active_model, ensure_active
+from memstore.store.active_model import (
+    ACTIVE,
+    BUILDING,
+    RETIRED,
+    Model,
+    active_model,
+    ensure_active,
+    ensure_none_building,
+)
 from memstore.store.sql import statements
 
 SQL = statements("embedding_models")
@@ -54,16 +62,13 @@ def begin(database: Database, target: Model) -> Model | None:
     """
     with _writers_locked_out(database) as connection:
         models = _read(connection)
-        active, building = active_model(models), [model for model in models if model.state == BUILDING]
+        active = active_model(models)
         if active is not None and active.id == target.id:
-            for model in building:
-                _change(connection, model, RETIRED)
+            for model in models:
+                if model.state == BUILDING:
+                    _change(connection, model, RETIRED)
             return active
-        if other_names := [model.name for model in building if model.id != target.id]:
-            raise Conflict(
-                f"Vectors by {other_names[0]!r} are in the making, and are not done: finish that with memstore "
-                f"embeddings migrate --to {other_names[0]}, or give it up with a migration to the active embedder."
-            )
+        ensure_none_building(models, but=target.id)
         _change(connection, target, BUILDING)
     return active
 

@@ -63,21 +63,10 @@ def add_missing(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], mo
     return add_vectors(tx, vectors, model)
 
 
-def set_lock_timeout(tx: Transaction) -> None:
-    """Let the transaction wait a second for a lock, and not longer."""
-    tx.run(SQL["impatiently"])
-
-
-def count_missing(tx: Transaction, model: UUID) -> int:
-    """Return how many chunks of the user have no vector of this model."""
-    return tx.value(SQL["count_lacking"], int, model_id=model) or 0
-
-
-def count(tx: Transaction) -> list[tuple[str, int, str, int, int]]:
-    """Return name, dimensions and state of each model of the store, the user's chunks, and the vectors of these."""
+def count(tx: Transaction) -> list[tuple[UUID, str, int, str, int, int]]:
+    """Return each model of the store, the user's chunks, and the vectors of these."""
     return tx.tuples(SQL["counts"])
 
 
 def remove(tx: Transaction, model: UUID) -> int:
-    """Remove the user's vectors of a model; return how many."""
     return tx.run(SQL["remove"], model_id=model)

@@ -39,7 +39,7 @@ from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
 from memstore.models.messages import SESSION_GAP
-from memstore.store import chunks, facts, llm_usage, messages, watermarks
+from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore.store.active_model import Model, id_of, model_id
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
@@ -198,6 +198,7 @@ async def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
+    await embedding_models.lock(tx, model)
     [near] = await facts.nearest(tx, [(fact, "", new.vector)], id_of(model))
     known = await facts.known(tx, fact, new.compared_attribute, None, new.vector, id_of(model), near)
     other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
@@ -408,6 +409,7 @@ class FactDeriver:
             await chunks.lock_user(tx)
             erased = await messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
+            await embedding_models.lock(tx, model)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = await facts.nearest(

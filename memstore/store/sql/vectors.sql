@@ -18,24 +18,13 @@ WHERE t.user_id = %(user_id)s AND t.number > %(after)s
 ORDER BY t.number
 LIMIT %(limit)s
 
--- count_lacking --
--- How many chunks have no vector of a model.
-SELECT u.chunks - (SELECT count(*) FROM item_vectors v
-                   WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s) AS lacking
-FROM users u
-WHERE u.user_id = %(user_id)s
-
 -- count_fill --
 -- Chunks that were there are given vectors: arrays in every process are read anew.
 UPDATE users SET vector_fills = vector_fills + 1 WHERE user_id = %(user_id)s
 
--- impatiently --
--- Who waits for a lock of a writer who waits for this process would wait forever.
-SET LOCAL lock_timeout = '1s'
-
 -- counts --
 -- How many vectors there are of each model.
-SELECT m.name, m.dimensions, m.state, u.chunks,
+SELECT m.id, m.name, m.dimensions, m.state, u.chunks,
        (SELECT count(*) FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.model_id = m.id) AS vectors
 FROM users u, embedding_models m
 WHERE u.user_id = %(user_id)s

@@ -18,7 +18,7 @@ from uuid import UUID
 from memstore._sync.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
 from memstore._sync.derive.facts.changes import with_outdated
 from memstore._sync.derive.facts.restoring import reapply, restore_spared
-from memstore._sync.store import chunks, facts, llm_usage, messages, watermarks
+from memstore._sync.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
@@ -186,6 +186,7 @@ def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | Non
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
+    embedding_models.lock(tx, model)
     [near] = facts.nearest(tx, [(fact, "", new.vector)], id_of(model))
     known = facts.known(tx, fact, new.compared_attribute, None, new.vector, id_of(model), near)
     other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
@@ -396,6 +397,7 @@ class FactDeriver:
             chunks.lock_user(tx)
             erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
+            embedding_models.lock(tx, model)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = facts.nearest(
