@@ -55,7 +55,7 @@ async def asking(
 async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, GracefulServer]]:
     app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **options)
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = GracefulServer(uvicorn_config(app, store.settings))
+        server = GracefulServer(uvicorn_config(app))
         task = asyncio.ensure_future(server.serve(sockets=[bound]))
         try:
             base = f"http://127.0.0.1:{bound.getsockname()[1]}"

@@ -13,17 +13,7 @@ from typing import Annotated
 import typer
 
 from memstore._version import __version__
-from memstore.cli import (
-    chat,
-    db,
-    demo,
-    derive,
-    doctor,
-    erase,
-    import_export,
-    recall,
-    server,
-)
+from memstore.cli import chat, db, demo, derive, doctor, erase, import_export, recall, server
 from memstore.cli.options import command
 from memstore.cli.output import escape_unencodable, log_warnings
 from memstore.cli.session import exit_on_signals, run_command
@@ -72,7 +62,6 @@ def options(
 
 
 def main() -> None:
-    """Run the command line; an error of memstore becomes a line on stderr and an exit code."""
     # Imports make many objects and no garbage.
     gc.set_threshold(100_000)
     escape_unencodable()

@@ -18,20 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memstore import errors
 from memstore.cli.options import ConversationOption, UserOption, common, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_facts, print_hits
 from memstore.cli.session import open_store
-from memstore.errors import (
-    BudgetTooSmall,
-    Conflict,
-    InvalidInput,
-    ModelAnswerInvalid,
-    ModelUnavailable,
-    PromptTooLong,
-    ProviderError,
-    ProviderMissing,
-)
 from memstore.text import quantify
 
 if TYPE_CHECKING:
@@ -40,14 +31,6 @@ if TYPE_CHECKING:
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
-DEFAULT_CONVERSATION = "chat"
-PROMPT = "> "
-BACKLOG_MESSAGES = 500
-# After so many turns a model is asked for facts and summaries.
-MAX_UNDERIVED_TURNS = 6
-# At most the window's fourth part is kept free because the server counts otherwise.
-MARGIN_DIVISOR = 4
-TURN_ERRORS = (ProviderError, BudgetTooSmall, InvalidInput)
 HELP = """\
 /facts          what is known of you
 /forget ID      use a fact no more
@@ -62,7 +45,7 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")
 def chat(
     user: UserOption,
     model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
-    conversation: ConversationOption = DEFAULT_CONVERSATION,
+    conversation: ConversationOption = "chat",
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
         int | None,
@@ -97,12 +80,12 @@ def _load_model(name: str, settings: Settings) -> ServedChatModel:
 
     try:
         model = load_chat_model(name, settings)
-    except ProviderMissing:
+    except errors.ProviderMissing:
         if name.partition(":")[0] in installed_entry_points("memstore.chat_models").names:
             raise
         model = load_chat_model(f"ollama:{name}", settings)
     if not isinstance(model, ServedChatModel):
-        raise ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
+        raise errors.ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
     return model
 
 
@@ -127,8 +110,8 @@ class _Session:
     asking: threading.Thread | None = None
     goes_on: threading.Event = field(default_factory=threading.Event)
     outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
-    has_told: bool = False  # of a backlog
-    errors: set[str] = field(default_factory=set)
+    has_told_of_backlog: bool = False
+    printed: set[str] = field(default_factory=set)
 
     def talk(self) -> None:
         """Answer each line; derive between them. At a terminal a thread asks chat models for facts and summaries."""
@@ -144,46 +127,44 @@ class _Session:
             self.goes_on.set()
             all_answered &= self._try_answer(text, may_stop=at_terminal)
             self.turns += 1
-            is_due = self.turns >= MAX_UNDERIVED_TURNS
+            # HELP says after how many turns a model is asked for facts and summaries.
+            is_due = self.turns >= 6
             with suppress(KeyboardInterrupt) if at_terminal else nullcontext():
                 self._derive(may_ask=is_due and not at_terminal)
             if is_due and at_terminal:
                 self._begin_asking()
-        self._finish()
-        raise typer.Exit(0 if at_terminal or all_answered else 1)
-
-    def _begin_asking(self) -> None:
-        """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
-        if self.asking is None or not self.asking.is_alive():
-            self.turns = 0
-            self.goes_on.clear()
-            # The end of the chat does not wait for its call: what it was about stays pending.
-            self.asking = threading.Thread(target=self._ask, name="memstore-chat", daemon=True)
-            self.asking.start()
-
-    def _ask(self) -> None:
-        def check(*_: object) -> None:
-            if self.goes_on.is_set():
-                raise ModelUnavailable("The chat goes on.")
-
-        self._run_derivation(check, lambda _: None, lambda: not self.goes_on.is_set())
-
-    def _finish(self) -> None:
         if self.store.stats(user=self.scope.user.name)["pending"]:
             echo_hint("deriving what was said; Ctrl-C leaves it for later")
             with suppress(KeyboardInterrupt):
                 if self.asking is not None:
                     self.asking.join()
                 self._derive(may_ask=True)
+        raise typer.Exit(0 if at_terminal or all_answered else 1)
+
+    def _begin_asking(self) -> None:
+        """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
+        if self.asking is not None and self.asking.is_alive():
+            return
+
+        def check(*_: object) -> None:
+            if self.goes_on.is_set():
+                raise errors.ModelUnavailable("The chat goes on.")
+
+        self.turns = 0
+        self.goes_on.clear()
+        arguments = check, lambda _: None, lambda: not self.goes_on.is_set()
+        # The end of the chat does not wait for its call: what it was about stays pending.
+        self.asking = threading.Thread(target=self._run_derivation, args=arguments, name="memstore-chat", daemon=True)
+        self.asking.start()
 
     def _derive(self, *, may_ask: bool) -> None:
         def check(_: CallProgress) -> None:
             if not may_ask:
-                raise ModelUnavailable("It is asked after some turns.")
+                raise errors.ModelUnavailable("It is asked after some turns.")
 
         def tell(kind: str, done: int, total: int) -> None:
-            if kind == "chunks" and total > BACKLOG_MESSAGES and done < total and not self.has_told:
-                self.has_told = True
+            if kind == "chunks" and total > 500 and done < total and not self.has_told_of_backlog:
+                self.has_told_of_backlog = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
         self._run_derivation(tell, check, lambda: may_ask)
@@ -211,8 +192,8 @@ class _Session:
             if facts and sys.stdin.isatty() and sys.stdout.isatty():
                 echo_hint(f"{quantify(facts, 'new fact')}; /facts lists what is known")
             for text in problems:
-                if text not in self.errors:
-                    self.errors.add(text)
+                if text not in self.printed:
+                    self.printed.add(text)
                     echo_hint(f"not derived: {text}")
 
     def _welcome(self) -> None:
@@ -227,7 +208,7 @@ class _Session:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
             context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
-        except TURN_ERRORS as error:
+        except (errors.ProviderError, errors.BudgetTooSmall, errors.InvalidInput) as error:
             self._end_line()
             echo_error(str(error))
             echo_hint("what you said is stored, an answer is not")
@@ -247,7 +228,8 @@ class _Session:
     def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
-        margin = min(self.margin, self._window // MARGIN_DIVISOR)
+        # At most the window's fourth part is kept free because the server counts otherwise.
+        margin = min(self.margin, self._window // 4)
         system = "\n\n".join(filter(None, [self.system, f"Today is {date.today():%Y-%m-%d, %A}."]))
         context = self.scope.context(
             budget=self._window - margin,
@@ -258,7 +240,7 @@ class _Session:
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
-        except PromptTooLong:
+        except errors.PromptTooLong:
             # The server counted more than the window has: at least so many tokens more than we did.
             self.margin = max(margin, self._window - context.tokens) + self._window // 16
             raise
@@ -270,7 +252,7 @@ class _Session:
             echo_hint(f"the server counted {excess} tokens more than {context.receipt.counter} did; room is kept free")
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
-            raise ModelAnswerInvalid(hint, "")
+            raise errors.ModelAnswerInvalid(hint, "")
         if not answer.is_whole:
             echo_hint("the answer was cut off: it may have no more tokens (--reserve)")
         return context, answer
@@ -298,36 +280,30 @@ class _Session:
         elif command == "/recall" and argument:
             print_hits(user.recall(argument))
         elif command == "/forget" and argument:
-            self._forget(argument)
+            try:
+                fact = user.retract_fact(user.resolve_id(argument, kind="fact"))
+            except (errors.InvalidInput, errors.Conflict) as error:
+                echo_error(str(error))
+            else:
+                print(escape(f"no longer used: {fact.text}"))
+                erase = f"memstore erase fact {fact.id} removes it for good"
+                echo_hint(f"memstore fact history and undo bring it back; {erase}")
         elif command == "/why":
-            self._explain()
+            if receipts := self.scope.receipts(limit=1):
+                print(escape(user.receipt(receipts[0]).explain()))
+            else:
+                echo_hint("no context was made yet")
         elif command == "/help":
             print(HELP)
         else:
             echo_hint("no such command: /facts, /forget ID, /why, /recall QUERY, /quit, /help")
         return True
 
-    def _forget(self, prefix: str) -> None:
-        user = self.scope.user
-        try:
-            fact = user.retract_fact(user.resolve_id(prefix, kind="fact"))
-        except (InvalidInput, Conflict) as error:
-            echo_error(str(error))
-            return
-        print(escape(f"no longer used: {fact.text}"))
-        echo_hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
-
-    def _explain(self) -> None:
-        if receipts := self.scope.receipts(limit=1):
-            print(escape(self.scope.user.receipt(receipts[0]).explain()))
-        else:
-            echo_hint("no context was made yet")
-
 
 def _typed_lines() -> Iterator[str]:
     try:
         while True:
-            yield input(PROMPT).strip()
+            yield input("> ").strip()
     except EOFError:
         print()
 

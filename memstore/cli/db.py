@@ -169,9 +169,7 @@ def _url() -> Iterator[str]:
 
 
 @command(embeddings_app)
-def migrate(
-    to: Annotated[str, option("KIND:MODEL", "The new embedder.", "--to")],
-) -> None:
+def migrate(to: Annotated[str, option("KIND:MODEL", "The new embedder.", "--to")]) -> None:
     """Make the vectors of all users by another embedder while the old ones are used, then switch the store.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command

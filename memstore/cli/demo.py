@@ -15,45 +15,37 @@ from memstore.cli.output import echo, echo_hint, list_derived, print_context, sh
 from memstore.cli.recall import print_facts, print_hits
 from memstore.text import quantify
 
-USER, CONVERSATION = "alice", "lisbon"
-DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
-BUDGET = 1200
-SYSTEM = "You are a travel assistant. Use what you remember of Alice."
-FACTS_SHOWN, HITS_SHOWN = 9, 5
-
 
 def demo(
-    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = DEMO_QUESTION,
-    budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = BUDGET,
+    question: Annotated[
+        str, typer.Argument(help="What to ask the sample history.")
+    ] = "What am I allergic to, and when do we fly to Lisbon?",
+    budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = 1200,
 ) -> None:
     """Show the whole story on a sample history.
 
     Import, derive, facts, recall and context, in a store of its own that is thrown away.
     """
-    sample = files("memstore.cli").joinpath("sample.jsonl")
     with (
         tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
-        as_file(sample) as path,
+        as_file(files("memstore.cli") / "sample.jsonl") as path,
         memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
     ):
         store.import_file(path)
         with show_progress("loading") as line:
             made = store.derive(progress=line.move, on_call=line.show_call)
-        alice = store.user(USER)
-        context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
+        alice = store.user("alice")
+        system = "You are a travel assistant. Use what you remember of Alice."
+        context = alice.conversation("lisbon").context(question, budget=budget, system=system)
         if not common.as_json:
             counts = store.stats()
-            _print_step(
-                1,
-                "History in",
-                f"{quantify(counts['messages'], 'message')} in {quantify(counts['conversations'], 'conversation')}",
-            )
-            derived = list_derived(made)
-            _print_step(2, "Derived", f"{derived}; no LLM was asked")
+            said, where = quantify(counts["messages"], "message"), quantify(counts["conversations"], "conversation")
+            _print_step(1, "History in", f"{said} in {where}")
+            _print_step(2, "Derived", f"{list_derived(made)}; no LLM was asked")
             _print_step(3, "What is known of Alice", "what matters first")
-            print_facts(alice.facts(limit=FACTS_SHOWN))
+            print_facts(alice.facts(limit=9))
             _print_step(4, "Recalled", question)
-            print_hits(alice.recall(question, limit=HITS_SHOWN))
+            print_hits(alice.recall(question, limit=5))
             _print_step(5, "The context", "ready for a model\n")
             echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
         print_context(context)

@@ -8,18 +8,8 @@ from uuid import UUID
 
 import typer
 
+from memstore.cli import output
 from memstore.cli.options import LimitOption, OnlyUserOption, command, common, flag, group, option
-from memstore.cli.output import (
-    describe_usage,
-    echo_hint,
-    format_seconds,
-    list_derived,
-    log_records,
-    print_models,
-    print_result,
-    print_rows,
-    show_progress,
-)
 from memstore.cli.session import hint_why_little, open_store
 from memstore.text import quantify
 
@@ -52,34 +42,33 @@ def derive(
     failure; stderr says so.
     """
     with open_store() as store:
-        with show_progress("loading") as line:
+        with output.show_progress("loading") as line:
             report = store.derive(user=user, redo=redo, progress=line.move, on_call=line.show_call)
         if user is not None and not report.messages:
             hint_why_little(store, user)
-    print_result(report, _summary(report))
+    output.print_result(report, _summary(report))
     for waiting in report.waiting:
-        echo_hint(f"waiting: {waiting}")
+        output.echo_hint(f"waiting: {waiting}")
     if report.invalid_responses:
-        echo_hint(
+        output.echo_hint(
             f"{report.invalid_responses} answers of a chat model cannot be used: memstore doctor; --redo asks again"
         )
     if report.refused:
-        echo_hint(f"{report.refused} facts of a chat model were refused: memstore doctor says why")
+        output.echo_hint(f"{report.refused} facts of a chat model were refused: memstore doctor says why")
     if report.failed:
-        echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
+        output.echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)
 
 
 def _summary(report: DeriveReport) -> str:
     if report == type(report)(waiting=report.waiting):
         return "nothing could be done now" if report.waiting else "nothing was pending"
-    more = {
-        "conversations made anew": report.redone,
-        "facts wait to be confirmed": report.quarantined,
-    }
-    made = list_derived(report)
-    costs = [f"{each.deriver} by {describe_usage(each)}" for each in report.usage]
-    done = [f"{quantify(report.messages, 'message')} → {made}", *(f"{n} {what}" for what, n in more.items() if n)]
+    done = [f"{quantify(report.messages, 'message')} → {output.list_derived(report)}"]
+    if report.redone:
+        done.append(f"{report.redone} conversations made anew")
+    if report.quarantined:
+        done.append(f"{report.quarantined} facts wait to be confirmed")
+    costs = [f"{each.deriver} by {output.describe_usage(each)}" for each in report.usage]
     return "\n".join(["; ".join(done), *costs])
 
 
@@ -92,11 +81,11 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
     from memstore.client.worker import work
 
-    is_json = log_records()
-    echo_hint("working; Ctrl-C stops it")
-    with show_progress("working", quiet=is_json) as line:
+    is_json = output.log_records()
+    output.echo_hint("working; Ctrl-C stops it")
+    with output.show_progress("working", quiet=is_json) as line:
         made = asyncio.run(work(common.database, concurrency=concurrency, on_call=line.show_call))
-    print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
+    output.print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
 def jobs(
@@ -113,15 +102,16 @@ def jobs(
             store.retry_jobs()
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
     cells = [(job.id, job.status, job.attempts, job.conversation_id, job.error) for job in rows]
-    print_rows({"counts": counts, "jobs": rows}, ("job", "status", "attempts", "conversation", "went wrong"), cells)
-    echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
+    output.print_rows(
+        {"counts": counts, "jobs": rows}, ("job", "status", "attempts", "conversation", "went wrong"), cells
+    )
+    output.echo_hint(
+        f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers"
+    )
 
 
 @command(backfill_app)
-def plan(
-    user: OnlyUserOption = None,
-    only: OnlyOption = None,
-) -> None:
+def plan(user: OnlyUserOption = None, only: OnlyOption = None) -> None:
     """Show what is pending, and about how many calls and tokens of chat models it takes.
 
     Nobody is asked and nothing is written. Before the first call of a model its tokens are assumed.
@@ -130,7 +120,7 @@ def plan(
     """
     with open_store() as store:
         plan = store.backfills.plan(user=user, only=only or ())
-    print_rows(
+    output.print_rows(
         {"derivers": plan.derivers, "model_tokens": plan.model_tokens},
         ("deriver", "conversations", "messages", "tokens", "calls", "tokens in", "tokens out"),
         [
@@ -152,11 +142,7 @@ def run(
 
     The exit code is 1 where it did not come to its end, or something in it failed.
     """
-
-    async def begin(store: WorkingStore) -> UUID:
-        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens)
-
-    _work(begin, detach, concurrency)
+    _work(lambda store: store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens), detach, concurrency)
 
 
 @command(backfill_app)
@@ -203,7 +189,7 @@ def verify(user: OnlyUserOption = None) -> None:
     """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not."""
     with open_store() as store:
         wrong = store.backfills.verify(user=user)
-    print_models(wrong, "user", "rows", "problem", empty="everything is derived, and whole")
+    output.print_models(wrong, "user", "rows", "problem", empty="everything is derived, and whole")
     raise typer.Exit(1 if wrong else 0)
 
 
@@ -218,7 +204,7 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
             backfill = await start(store)
             if detach:
                 return await store.backfills.status(backfill)
-            with show_progress("loading") as line:
+            with output.show_progress("loading") as line:
 
                 def show(status: BackfillStatus) -> None:
                     line.text = _progress(status)
@@ -228,14 +214,14 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
     status = asyncio.run(run())
     _print_status(status)
     if detach:
-        echo_hint("workers do it: memstore worker; memstore backfill status shows how far they are")
+        output.echo_hint("workers do it: memstore worker; memstore backfill status shows how far they are")
     elif status.backfill.state != "done":
-        echo_hint("memstore backfill resume goes on with it")
+        output.echo_hint("memstore backfill resume goes on with it")
     raise typer.Exit(0 if detach or (status.backfill.state == "done" and not status.left) else 1)
 
 
 def _progress(status: BackfillStatus) -> str:
-    left = f", {format_seconds(status.seconds_left)} left" if status.seconds_left else ""
+    left = f", {output.format_seconds(status.seconds_left)} left" if status.seconds_left else ""
     failing = f", failing in {quantify(status.failing, 'conversation')}" if status.failing else ""
     total = sum(status.backfill.messages.values())
     return f"{status.done:,} of {total:,}, {status.rate:,.1f} a second{left}{failing}"
@@ -251,5 +237,5 @@ def _print_status(status: BackfillStatus) -> None:
     if row.calls:
         prompt_tokens = row.spent_tokens - row.answer_tokens
         usage = Usage("", "chat models", row.calls, prompt_tokens, row.answer_tokens, row.call_seconds)
-        lines.append(f"  {describe_usage(usage)}")
-    print_result(status, "\n".join(lines))
+        lines.append(f"  {output.describe_usage(usage)}")
+    output.print_result(status, "\n".join(lines))

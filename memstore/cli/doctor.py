@@ -18,19 +18,13 @@ from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
-    from memstore.store.roles import Capabilities
 
-MOST_REASONS = 5
-# What is longer has thoughts in it.
-MAX_SHORT_ANSWER_TOKENS = 60
 _REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
 # The number or name of one fact, which others of the same reason lack.
 _DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")
 
 
-def stats(
-    user: OnlyUserOption = None,
-) -> None:
+def stats(user: OnlyUserOption = None) -> None:
     """Count what is stored, and what calls of chat models cost.
 
     JSON: {what: how many, "usage": [{"deriver", "model", "calls", "prompt_tokens", "completion_tokens", "seconds",
@@ -153,13 +147,15 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
     reply = model.complete(prompt, Reply, max_tokens=min(1000, model.context_tokens // 2))
     window = f"a window of {model.context_tokens:,} tokens"
     advice = list(getattr(model, "advice", ()))
-    if reply.completion_tokens > MAX_SHORT_ANSWER_TOKENS * reply.calls:
+    # What is longer has thoughts in it.
+    if reply.completion_tokens > 60 * reply.calls:
         many = f"it wrote {reply.completion_tokens} tokens where a few were asked for"
         advice.append(f"{many}: thoughts take the tokens of answers, so take a model that does not think")
     return "; ".join([f"{model.name} answers, with {getattr(model, 'abilities', window)}", *advice])
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
+    from memstore.providers import setting_of
     from memstore.store.errors import describe_url
     from memstore.store.roles import capabilities
 
@@ -169,7 +165,10 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     if able.role is None and able.ignores_policies:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
-        yield Check("isolation", f"row-level security holds; {_describe_role(able)}")
+        role = f"as {able.role}" if able.role else "as the login itself"
+        pooler = ", through a pooler" if able.pooled else ""
+        more = "; this login may become more than that (docs/reference/roles.md)" if able.ignores_policies else ""
+        yield Check("isolation", f"row-level security holds; statements run {role}{pooler}{more}")
     # Slow recall is no failure: it finds the same.
     if users := store.unindexed_users():
         yield Check("indexes", f"recall is slow for {', '.join(map(repr, users))}: memstore db index")
@@ -180,8 +179,14 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     else:
         pending = counts["pending"] and f"{counts['pending']} pending: memstore derive"
         yield Check("derivations", pending or "nothing is pending")
-    if advised := _vectors(store, counts):
-        yield Check("vectors", advised)
+    embedder, made, without = store.settings.embedder, counts["vectors"], counts["without_vectors"]
+    if embedder == "none" and made:
+        unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
+        yield Check("vectors", f"{unset} until MEMSTORE_EMBEDDER names it again")
+    elif embedder != "none" and without:
+        active = [setting_of(model.name) for model in store.embeddings.status() if model.state == "serving"]
+        problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
+        yield Check("vectors", f"{problem}: memstore embeddings migrate --to {(active or [embedder])[0]}")
     if counts["invalid_responses"] or counts["refused"]:
         many = f"{counts['invalid_responses']} could not be used, and {counts['refused']} facts were not believed"
         again = "memstore derive --redo facts or summaries asks again; user.invalid_responses() has them"
@@ -193,28 +198,6 @@ def _reasons(store: MemoryStore) -> str:
     reasons: Counter[str] = Counter()
     for name in store.users():
         for response in store.user(name).invalid_responses():
-            refused = _REFUSED.findall(response.error) or [("1", response.error)]
-            for count, why in refused:
+            for count, why in _REFUSED.findall(response.error) or [("1", response.error)]:
                 reasons[_DETAIL.sub("", why)] += int(count)
-    return "; ".join(f"{count} because {why}" for why, count in reasons.most_common(MOST_REASONS))
-
-
-def _describe_role(able: Capabilities) -> str:
-    role = f"as {able.role}" if able.role else "as the login itself"
-    escapes = "; this login may become more than that (docs/reference/roles.md)" if able.ignores_policies else ""
-    return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
-
-
-def _vectors(store: MemoryStore, counts: dict[str, int]) -> str | None:
-    """Return what to do about chunks without vectors, or vectors without an embedder."""
-    made, without, embedder = counts["vectors"], counts["without_vectors"], store.settings.embedder
-    if embedder == "none" and made:
-        unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
-        return f"{unset} until MEMSTORE_EMBEDDER names it again"
-    if embedder != "none" and without:
-        problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
-        from memstore.providers import setting_of
-
-        active = [setting_of(model.name) for model in store.embeddings.status() if model.state == "serving"]
-        return f"{problem}: memstore embeddings migrate --to {(active or [embedder])[0]}"
-    return None
+    return "; ".join(f"{count} because {why}" for why, count in reasons.most_common(5))

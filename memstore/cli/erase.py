@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from memstore import Certificate
 
 MAX_SHOWN_IDS = 20
-EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
 
 
 def erase(
@@ -71,7 +70,14 @@ def verify_erasure(
     certificate: Annotated[Path, typer.Argument(help="What erase or erasures --json printed.")],
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left."""
-    certificates = _read(certificate)
+    from memstore import Certificate
+
+    try:
+        body = read_json(certificate.read_text(encoding="utf-8"))
+        certificates = [Certificate.from_dict(each) for each in (body if isinstance(body, list) else [body])]
+    except (OSError, ValueError) as error:
+        expected = "give a file with what memstore erase --json or memstore erasures --json has printed."
+        raise typer.BadParameter(f"{str(certificate)!r} holds no certificate, {error}: {expected}") from None
     with open_store() as store:
         results = [(each, store.verify_erasure(each)) for each in certificates]
     if common.as_json:
@@ -82,16 +88,6 @@ def verify_erasure(
         echo(f"{each.scope} erased, {_when(each)}: looked through {remains.tables} tables: {result}")
     if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
-
-
-def _read(path: Path) -> list[Certificate]:
-    from memstore import Certificate
-
-    try:
-        body = read_json(path.read_text(encoding="utf-8"))
-        return [Certificate.from_dict(each) for each in (body if isinstance(body, list) else [body])]
-    except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"{str(path)!r} holds no certificate, {error}: {EXPECTED}") from None
 
 
 def _print(certificate: Certificate) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_PROBLEMS = 20
 EXPORT_FORMAT = "memstore"
-STDIN, STDOUT = Path("-"), "-"
+STDOUT = "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
 
@@ -68,7 +68,10 @@ def import_(
                 done = ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
                 code = max(code, 2 if isinstance(error, OptionMissing) else 1)
             code = max(code, 1 if done.problems else 0)
-            counts.append(_counts(file, done))
+            names = ("format", "new", "known", "skipped", "ignored", "masked")
+            counts.append({"file": str(file)} | {name: getattr(done, name) for name in names})
+            if done.format == EXPORT_FORMAT:
+                counts[-1]["restored"] = {kind: done.restored[kind] for kind in RESTORED}
             problems += [{"file": str(file)} | to_json(problem) for problem in done.problems]
             if not common.as_json:
                 _print_file(file, done)
@@ -81,18 +84,9 @@ def import_(
 
 
 def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
-    """Import a file, or stdin."""
+    source = sys.stdin.buffer if file == Path("-") else file
     with show_progress(file.name) as line:
-        source = sys.stdin.buffer if file == STDIN else file
         return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))
-
-
-def _counts(file: Path, done: ImportReport) -> Json:
-    names = ("format", "new", "known", "skipped", "ignored", "masked")
-    counts: Json = {"file": str(file)} | {name: getattr(done, name) for name in names}
-    if done.format == EXPORT_FORMAT:
-        counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
-    return counts
 
 
 def _print_file(file: Path, done: ImportReport) -> None:

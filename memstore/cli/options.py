@@ -43,9 +43,10 @@ def command(
     app: typer.Typer, name: str | None = None, *, takes_database: bool = True
 ) -> Callable[[Function], Function]:
     """Register a command, which takes --json, and --database where it uses a store: `common` has them."""
-
-    options: dict[str, Any] = {"database": (None, DatabaseOption)} if takes_database else {}
-    options["as_json"] = (False, JsonFlag)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter("as_json", keyword, default=False, annotation=JsonFlag)]
+    if takes_database:
+        more.insert(0, inspect.Parameter("database", keyword, default=None, annotation=DatabaseOption))
 
     def register(function: Function) -> Function:
         @wraps(function)
@@ -59,10 +60,6 @@ def command(
             for name, parameter in signature.parameters.items()
             if any(isinstance(each, OptionInfo) for each in get_args(parameter.annotation))
         }
-        more = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-            for name, (default, annotation) in options.items()
-        ]
         # typer reads both; mypy knows no signature of functions
         run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])  # type: ignore[attr-defined]
         run.__annotations__ = function.__annotations__ | {each.name: each.annotation for each in more}
@@ -78,27 +75,22 @@ def with_options(error: str) -> str:
 
 
 def group(help: str) -> typer.Typer:
-    """Return an application for commands of one topic."""
     return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
 def option(metavar: str, help: str, *flags: str, **limits: Any) -> Any:
-    """Return an option that takes a value."""
     return typer.Option(*flags, metavar=metavar, help=help, **limits)
 
 
 def flag(name: str, help: str, *short: str) -> Any:
-    """Return an option that takes none."""
     return typer.Option(name, *short, help=help)
 
 
 def name_option(help: str, *flags: str) -> Any:
-    """Return an option that takes the name of somebody or something."""
     return option("NAME", help, *flags)
 
 
 def time_option(help: str, *flags: str) -> Any:
-    """Return an option that takes a moment."""
     return typer.Option(*flags, parser=parse_time, metavar="TIME", help=help)
 
 

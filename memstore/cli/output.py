@@ -30,15 +30,12 @@ if TYPE_CHECKING:
 ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 MIN_TEXT_WIDTH = 40
 MAX_CELL_WIDTH = 24
-SHORT_ID_DIGITS = 8
-PROGRESS_LINE_SECONDS = 10.0
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
 
 def to_json(value: Any) -> Any:
-    """Return a value of memstore's as JSON has it."""
     if hasattr(value, "as_dict"):
         return to_json(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
@@ -61,7 +58,6 @@ def escape(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return a text on one line, escaped."""
     return escape(" ".join(str(text).split()))
 
 
@@ -71,7 +67,6 @@ def echo(*parts: str | tuple[str, str]) -> None:
 
 
 def echo_hint(text: str, style: str = "bright_black") -> None:
-    """Print advice to stderr."""
     err.print(Text(one_line(text), style=style))
 
 
@@ -81,7 +76,6 @@ def echo_error(text: str) -> None:
 
 
 def flush() -> None:
-    """Flush stdout."""
     # It is None where the command was started with stdout closed.
     if sys.stdout is not None:
         sys.stdout.flush()
@@ -95,14 +89,12 @@ def escape_unencodable() -> None:
 
 
 def print_json(value: object) -> None:
-    """Print a value as one JSON document, escaped too."""
     unicode = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     text = json.dumps(to_json(value), ensure_ascii=not unicode, indent=2)
     print(escape_controls(text))
 
 
 def print_result(value: object, text: str) -> None:
-    """Print what a command did: a value as JSON, or a text for people."""
     if common.as_json:
         print_json(value)
     else:
@@ -110,7 +102,6 @@ def print_result(value: object, text: str) -> None:
 
 
 def list_derived(report: DeriveReport) -> str:
-    """Return how much was derived."""
     parts = (report.chunks, "chunk"), (report.summaries, "summary"), (report.facts, "fact")
     return ", ".join(quantify(*part) for part in parts)
 
@@ -148,7 +139,6 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
 
 
 def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return the characters of a table's columns with their gaps."""
     widest = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(columns)]
     return sum(
         2 + (width if name == "id" else min(width, MAX_CELL_WIDTH)) for name, width in zip(columns, widest, strict=True)
@@ -156,7 +146,6 @@ def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
 
 
 def print_models(models: Sequence[object], *columns: str, empty: str = "") -> None:
-    """Print models as JSON, or these attributes of them as `print_rows` does."""
     print_rows(models, columns, ([getattr(model, name) for name in columns] for model in models), empty)
 
 
@@ -176,7 +165,6 @@ class EscapedFormatter(logging.Formatter):
         self.tracebacks = tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a record."""
         if self.tracebacks:
             return escape(super().format(record))
         error = record.exc_info[1] if record.exc_info else None
@@ -186,7 +174,7 @@ class EscapedFormatter(logging.Formatter):
 
 def log_warnings(*, verbose: bool) -> None:
     """Log the warnings of every library to stderr; if `verbose`, all records of memstore and tracebacks."""
-    _log(EscapedFormatter(tracebacks=verbose), logging.DEBUG if verbose else None)
+    _log(EscapedFormatter(tracebacks=verbose), logging.DEBUG if verbose else logging.NOTSET)
 
 
 def log_records() -> bool:
@@ -200,12 +188,11 @@ def log_records() -> bool:
     return is_json
 
 
-def _log(formatter: logging.Formatter, level: int | None) -> None:
+def _log(formatter: logging.Formatter, level: int) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
     logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
-    if level is not None:
-        logging.getLogger("memstore").setLevel(level)
+    logging.getLogger("memstore").setLevel(level)
 
 
 class ProgressLine:
@@ -217,11 +204,9 @@ class ProgressLine:
         self._called_at = 0.0
 
     def move(self, name: str, done: int, total: int | None) -> None:
-        """Set the line to a name, how much is done, and of what."""
         self.text = f"{name}: {done:,}" + (f" of {total:,}" if total else "")
 
     def show_call(self, call: CallProgress) -> None:
-        """Show a call of a chat model that begins or has ended."""
         self._call, self._called_at = call, time.monotonic()
         if call.total:
             self.move(call.usage.deriver, call.done, call.total)
@@ -261,7 +246,7 @@ def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine
 
     def repeat() -> None:
         said = str(line)
-        while not is_over.wait(PROGRESS_LINE_SECONDS):
+        while not is_over.wait(10.0):
             if str(line) != said:
                 said = str(line)
                 echo_hint(said)
@@ -282,12 +267,9 @@ def describe_usage(usage: Usage) -> str:
         return f"asking {name}"
     rate = f", {usage.tokens_per_second:,.0f} a second" if usage.completion_tokens else ""
     tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out{rate}"
-    return f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'} of {name}: {tokens}{format_cost(usage.cost)}"
-
-
-def format_cost(cost: float | None) -> str:
-    """Return money, to be put behind what it is for: in the currency of the settings' prices; nothing without one."""
-    return "" if cost is None else f", cost {cost:,.2f}" if cost >= 1 else f", cost {cost:.4f}"
+    # In the currency of the settings' prices.
+    cost = "" if usage.cost is None else f", cost {usage.cost:,.{2 if usage.cost >= 1 else 4}f}"
+    return f"{quantify(usage.calls, 'call')} of {name}: {tokens}{cost}"
 
 
 def format_seconds(seconds: float) -> str:
@@ -296,33 +278,26 @@ def format_seconds(seconds: float) -> str:
 
 
 def short_id(id: UUID) -> str:
-    """Return the first digits of an id, which commands take in its place."""
-    return id.hex[:SHORT_ID_DIGITS]
+    return id.hex[:8]
 
 
 def print_context(context: Context) -> None:
-    """Print a context: as JSON, or its messages and how many tokens each of its sections has."""
     if common.as_json:
         print_json(context)
         return
-    print_messages(context)
+    if context.text is not None:
+        print(escape(context.text))
+    else:
+        system = [] if context.system is None else [{"role": "system", "content": context.system}]
+        for message in [*system, *context.messages]:
+            role = str(message["role"])
+            name = f" {message['name']}" if message.get("name") else ""
+            echo((f"── {role}{name}", f"bold {ROLE_STYLES.get(role, 'white')}"))
+            # Not by rich, which makes blanks of tabs.
+            print(escape(_message_text(message)))
     receipt = context.receipt
     sections = ", ".join(f"{name} {tokens:,}" for name, tokens in receipt.sections.items() if tokens)
     echo((f"\n{receipt.tokens:,} of {receipt.budget:,} tokens", "bold"), f": {sections}")
-
-
-def print_messages(context: Context) -> None:
-    """Print the messages of a context for people, or its text as it is."""
-    if context.text is not None:
-        print(escape(context.text))
-        return
-    system = [] if context.system is None else [{"role": "system", "content": context.system}]
-    for message in [*system, *context.messages]:
-        role = str(message["role"])
-        name = f" {message['name']}" if message.get("name") else ""
-        echo((f"── {role}{name}", f"bold {ROLE_STYLES.get(role, 'white')}"))
-        # Not by rich, which makes blanks of tabs.
-        print(escape(_message_text(message)))
 
 
 def _message_text(message: Json) -> str:

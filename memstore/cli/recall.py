@@ -8,53 +8,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import (
-    AsOfOption,
-    ConversationOption,
-    LimitOption,
-    UserOption,
-    ViewerOption,
-    command,
-    common,
-    flag,
-    group,
-    id_argument,
-    name_option,
-    option,
-    time_option,
-)
-from memstore.cli.output import (
-    echo_hint,
-    escape,
-    one_line,
-    print_context,
-    print_models,
-    print_result,
-    print_rows,
-    short_id,
-)
+from memstore.cli import options, output
+from memstore.cli.options import flag, name_option, option, time_option
 from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
     from memstore.models import Fact, FactChange, Hit
 
 TIERS = ("messages", "summaries", "facts")
-fact_app = group("Look after facts by hand.")
-FactArgument = Annotated[str, id_argument("fact")]
+fact_app = options.group("Look after facts by hand.")
+FactArgument = Annotated[str, options.id_argument("fact")]
 
 
 def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    user: UserOption,
-    limit: LimitOption = 10,
+    user: options.UserOption,
+    limit: options.LimitOption = 10,
     tier: Annotated[list[str] | None, option("TIER", "messages, summaries or facts; may be repeated.")] = None,
     conversation: Annotated[str | None, name_option("In this conversation only.", "--conversation", "-c")] = None,
     role: Annotated[list[str] | None, option("ROLE", "user, assistant, tool, …; may be repeated.")] = None,
     tag: Annotated[list[str] | None, option("TAG", "With this tag; may be repeated.")] = None,
     since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
     until: Annotated[datetime | None, time_option("Said before.")] = None,
-    as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
+    as_of: options.AsOfOption = None,
+    viewer: options.ViewerOption = None,
 ) -> None:
     """Find messages, summaries and facts about something, the best first."""
     with open_store() as store:
@@ -76,23 +53,22 @@ def recall(
 
 
 def print_hits(hits: Sequence[Hit]) -> None:
-    """Print hits as JSON or as a table."""
     columns = "score", "tier", "occurred_at", "speaker", "text"
     rows = ((hit.score, hit.tier, hit.occurred_at, hit.speaker, hit.text_with_later) for hit in hits)
-    print_rows(hits, columns, rows)
+    output.print_rows(hits, columns, rows)
 
 
 def context(
-    user: UserOption,
-    conversation: ConversationOption,
+    user: options.UserOption,
+    conversation: options.ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
     budget: Annotated[int | None, option("N", "The most tokens of the context.", "--budget", "-b", min=1)] = None,
     system: Annotated[str | None, option("TEXT", "A system prompt.")] = None,
     reserve: Annotated[int | None, option("N", "Tokens of the budget to keep free.", min=0)] = None,
     strategy: Annotated[list[str] | None, option("NAME", "A strategy; may be repeated. none: no compression.")] = None,
     model: Annotated[str | None, option("NAME", "Count tokens as this model does, such as gpt-4o.")] = None,
-    as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
+    as_of: options.AsOfOption = None,
+    viewer: options.ViewerOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -120,12 +96,12 @@ def context(
         )
         hint_why_little(store, user, conversation)
     for hint in () if explain else result.receipt.hints:
-        echo_hint(hint)
+        output.echo_hint(hint)
     if query is None and result.messages and result.messages[-1]["role"] == "assistant":
-        echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
-    print_context(result)
-    if explain and not common.as_json:
-        print(escape(result.explain()))
+        output.echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
+    output.print_context(result)
+    if explain and not options.common.as_json:
+        print(output.escape(result.explain()))
 
 
 def users() -> None:
@@ -133,11 +109,11 @@ def users() -> None:
     with open_store() as store:
         names = list(store.users())
     empty = "nothing is stored yet: memstore import FILE --user NAME"
-    print_rows(names, ("user",), [(name,) for name in names], empty)
+    output.print_rows(names, ("user",), [(name,) for name in names], empty)
 
 
 def conversations(
-    user: UserOption,
+    user: options.UserOption,
     channel: Annotated[str | None, name_option("Of this channel only.")] = None,
 ) -> None:
     """List a user's conversations, the latest first."""
@@ -145,18 +121,18 @@ def conversations(
         listed = store.user(user).conversations(channel=channel)
         if not listed:
             hint_why_little(store, user)
-    print_models(listed, "last_seq", "created_at", "updated_at", "channel", "title", "name")
+    output.print_models(listed, "last_seq", "created_at", "updated_at", "channel", "title", "name")
 
 
 def facts(
-    user: UserOption,
+    user: options.UserOption,
     type: Annotated[str | None, option("TYPE", "Of this type only, such as plan.")] = None,
     state: Annotated[
         Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"],
         typer.Option(help="In this state only."),
     ] = "active",
     subject: Annotated[str | None, name_option("About this one only.")] = None,
-    as_of: AsOfOption = None,
+    as_of: options.AsOfOption = None,
 ) -> None:
     """List the facts of a user, what matters first, with the first digits of their ids, which other commands take."""
     with open_store() as store:
@@ -167,10 +143,10 @@ def facts(
 
 
 def profile(
-    user: UserOption,
+    user: options.UserOption,
     budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="At most so many tokens.")] = 400,
     subject: Annotated[str | None, name_option("Of this one; by default the one that most facts are about.")] = None,
-    as_of: AsOfOption = None,
+    as_of: options.AsOfOption = None,
     explain: Annotated[bool, flag("--explain", "Say what is in, what was left out, and why.")] = False,
 ) -> None:
     """Show who somebody is, what holds, what is planned and how to answer them."""
@@ -178,39 +154,38 @@ def profile(
         shown = store.user(user).profile(budget, subject, as_of=as_of)
         if not shown.lines:
             hint_why_little(store, user, subject=subject)
-    print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)
+    output.print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)
 
 
 def print_facts(facts: Sequence[Fact], empty: str = "") -> None:
-    """Print facts as JSON or as a table."""
     columns = ("id", "type", "state", "said", "confidence", "fact")
     rows = [
-        (short_id(each.id), each.type, _describe_state(each), each.occurred_at, each.confidence, each.text)
+        (output.short_id(each.id), each.type, _describe_state(each), each.occurred_at, each.confidence, each.text)
         for each in facts
     ]
-    print_rows(facts, columns, rows, empty)
+    output.print_rows(facts, columns, rows, empty)
 
 
-@command(fact_app)
-def confirm(fact: FactArgument, user: UserOption) -> None:
+@options.command(fact_app)
+def confirm(fact: FactArgument, user: options.UserOption) -> None:
     """Confirm a quarantined fact: its speaker is not trusted alone."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.confirm_fact(scope.resolve_id(fact, kind="fact")))
 
 
-@command(fact_app)
-def retract(fact: FactArgument, user: UserOption) -> None:
+@options.command(fact_app)
+def retract(fact: FactArgument, user: options.UserOption) -> None:
     """Retract a fact: it is no longer recalled, even if it is said again."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")))
 
 
-@command(fact_app)
+@options.command(fact_app)
 def mark(
     fact: FactArgument,
-    user: UserOption,
+    user: options.UserOption,
     importance: Annotated[
         Literal["pinned", "normal", "unimportant"] | None,
         typer.Option(help="pinned: in every context, before all else; unimportant: in none."),
@@ -225,8 +200,8 @@ def mark(
         _print_fact(scope.edit_fact(scope.resolve_id(fact, kind="fact"), **changes))
 
 
-@command(fact_app)
-def undo(change: Annotated[str, id_argument("change (see fact history)")], user: UserOption) -> None:
+@options.command(fact_app)
+def undo(change: Annotated[str, options.id_argument("change (see fact history)")], user: options.UserOption) -> None:
     """Undo a change of a fact; refused if the fact was changed again since."""
     with open_store() as store:
         scope = store.user(user)
@@ -234,8 +209,8 @@ def undo(change: Annotated[str, id_argument("change (see fact history)")], user:
     _print_changes(done, [done])
 
 
-@command(fact_app)
-def history(fact: FactArgument, user: UserOption) -> None:
+@options.command(fact_app)
+def history(fact: FactArgument, user: options.UserOption) -> None:
     """Show all changes of a fact; undo takes their ids."""
     with open_store() as store:
         scope = store.user(user)
@@ -248,13 +223,15 @@ def _describe_state(fact: Fact) -> str:
 
 
 def _print_fact(fact: Fact) -> None:
-    print_result(fact, f"{short_id(fact.id)} {one_line(fact.text)} ({fact.type}, {_describe_state(fact)})")
+    output.print_result(
+        fact, f"{output.short_id(fact.id)} {output.one_line(fact.text)} ({fact.type}, {_describe_state(fact)})"
+    )
 
 
 def _print_changes(value: object, changes: Sequence[FactChange]) -> None:
     rows = []
     for change in changes:
-        about = short_id(change.other_id) if change.other_id else change.source
+        about = output.short_id(change.other_id) if change.other_id else change.source
         what = [f"{name}: {was} → {change.after.get(name)}" for name, was in change.changed.items()]
         rows.append((f"{change.at:%Y-%m-%d %H:%M:%S}", change.action, change.actor, about, change.id, "; ".join(what)))
-    print_rows(value, ("when", "change", "by", "fact or message", "id", "what"), rows)
+    output.print_rows(value, ("when", "change", "by", "fact or message", "id", "what"), rows)

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -15,9 +15,6 @@ import typer
 from memstore.cli.options import UserOption, command, common, flag, group, name_option, option
 from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result, to_json
 from memstore.cli.session import open_store
-
-if TYPE_CHECKING:
-    from memstore.models import Json
 
 token_app = group("Say who may ask a server.")
 
@@ -63,7 +60,18 @@ def mcp(user: UserOption) -> None:
     if find_spec("mcp") is None:
         raise missing_extra("mcp", "mcp")
     if common.as_json:
-        print_json({"mcpServers": {"memstore": _stdio_entry(user, common.database)}})
+        # A client has neither this PATH nor this environment.
+        script = Path(sys.executable).with_name("memstore")
+        program = [str(script)] if script.exists() else [sys.executable, "-m", "memstore"]
+        environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
+        if common.database is not None:
+            kind, colon, folder = common.database.partition(":")
+            whole = (
+                f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else common.database
+            )
+            environment["MEMSTORE_DATABASE_URL"] = whole
+        entry = {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": environment}
+        print_json({"mcpServers": {"memstore": entry}})
         return
     from memstore.server.mcp.server import serve_stdio
 
@@ -97,21 +105,6 @@ def hook(
         from memstore.hook import main
 
         main(sys.argv[sys.argv.index("hook") + 1 :])
-
-
-def _stdio_entry(user: str, database: str | None) -> Json:
-    """Return how a client starts this program: it has neither this PATH nor this environment."""
-    script = Path(sys.executable).with_name("memstore")
-    program = [str(script)] if script.exists() else [sys.executable, "-m", "memstore"]
-    environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
-    if database is not None:
-        environment["MEMSTORE_DATABASE_URL"] = _absolute(database)
-    return {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": environment}
-
-
-def _absolute(database: str) -> str:
-    kind, colon, folder = database.partition(":")
-    return f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else database
 
 
 @command(token_app)

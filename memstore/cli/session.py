@@ -8,34 +8,25 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import memstore
+from memstore import errors
 from memstore.cli.options import common
 from memstore.cli.output import echo_error, echo_hint, flush
-from memstore.errors import (
-    BudgetTooSmall,
-    ConfigurationError,
-    DatabaseUnreachable,
-    EmbeddedError,
-    InvalidInput,
-    MemstoreError,
-    ProviderMissing,
-)
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
 
 # The first that fits counts.
-EXIT_CODES: dict[type[MemstoreError], int] = {
-    BudgetTooSmall: 4,
-    DatabaseUnreachable: 3,
-    EmbeddedError: 3,
-    ConfigurationError: 2,
-    InvalidInput: 2,
-    ProviderMissing: 2,
-    MemstoreError: 1,
+EXIT_CODES: dict[type[errors.MemstoreError], int] = {
+    errors.BudgetTooSmall: 4,
+    errors.DatabaseUnreachable: 3,
+    errors.EmbeddedError: 3,
+    errors.ConfigurationError: 2,
+    errors.InvalidInput: 2,
+    errors.ProviderMissing: 2,
+    errors.MemstoreError: 1,
 }
 MAX_HINTED_SUBJECTS = 12
 INTERRUPTED = 128 + signal.SIGINT
@@ -64,8 +55,7 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
             echo_hint(f"no active fact is about {subject!r}; there are some about {subjects}{more}")
 
 
-def exit_code(error: MemstoreError) -> int:
-    """Return the exit code for an error."""
+def exit_code(error: errors.MemstoreError) -> int:
     return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
 
 
@@ -77,16 +67,16 @@ def run_command(command: Callable[[], object]) -> int:
         finally:
             # Not left to Python's end, which would complain about a reader that has gone.
             flush()
-    except SystemExit as end:
-        return _code(end)
-    except KeyboardInterrupt:
-        return _code(SystemExit(INTERRUPTED))
-    except MemstoreError as error:
+    except (SystemExit, KeyboardInterrupt) as end:
+        code = end.code if isinstance(end, SystemExit) else INTERRUPTED
+        if code == INTERRUPTED:
+            echo_error("interrupted; stored rows stay, and the same command goes on from there")
+        return code if isinstance(code, int) else int(code is not None)
+    except errors.MemstoreError as error:
         echo_error(str(error))
         return exit_code(error)
     except OSError as error:
-        # Such as a full disk behind stdout.
-        # Discard what is buffered for stdout: Python would write it again at its end, and complain.
+        # Such as a full disk behind stdout. What is buffered for it is discarded: Python would write it at its end.
         with suppress(OSError, ValueError, AttributeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
@@ -99,14 +89,4 @@ def exit_on_signals() -> None:
     """Let SIGTERM and SIGHUP end the command as Ctrl-C does, so that no embedded Postgres is left running."""
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _exit)
-
-
-def _exit(number: int, _frame: FrameType | None) -> None:
-    sys.exit(128 + number)
-
-
-def _code(end: SystemExit) -> int:
-    if end.code == INTERRUPTED:
-        echo_error("interrupted; stored rows stay, and the same command goes on from there")
-    return end.code if isinstance(end.code, int) else int(end.code is not None)
+            signal.signal(getattr(signal, name), lambda number, _: sys.exit(128 + number))

@@ -5,7 +5,6 @@ The digest of all lines is checked.
 
 from __future__ import annotations
 
-import gzip
 import io
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,8 +46,6 @@ NOT_MASKED = (
     "it seems to hold a secret, which this store masks before storing, and rows derived from it are in the file: "
     "memstore export --no-derived writes messages alone, which are masked when they are imported"
 )
-NOT_COMPARED = {"recorded_at", "tokens", "counter"}
-VECTOR_LENGTH_TOLERANCE = 1e-3
 
 Item = TypeVar("Item", Message, Summary, ItemRow)
 
@@ -63,7 +60,6 @@ class LocatedLine:
 
 
 def is_export(path: Path) -> bool:
-    """Return whether a file begins as an export does."""
     try:
         if not path.is_file():
             return False
@@ -76,18 +72,12 @@ def is_export(path: Path) -> bool:
 
 @contextmanager
 def open_export(source: Path | IO[bytes]) -> Iterator[io.BufferedIOBase]:
-    """Open a file, or take a stream, unpacked where its bytes are gzip's."""
     if isinstance(source, Path):
         files.check_file(source)
         with files.open_file(source) as stream:
             yield stream
         return
-    raw = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
-    if raw.peek(2)[:2] == files.GZIP:
-        with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield unpacked
-    else:
-        yield raw
+    yield files.unpack(source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source)))
 
 
 def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | ImportProblem]:
@@ -162,8 +152,6 @@ def _group(line: schema.ExportLine) -> tuple[str, str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Item]):
-    """A line of an item, where it stands, the item to be stored, and its chunks."""
-
     where: str
     line: schema.ItemLine
     item: Item
@@ -171,7 +159,6 @@ class Entry(Generic[Item]):
 
     @property
     def row(self) -> Row:
-        """The row of the table of items."""
         return self.item.row if isinstance(self.item, ItemRow) else self.item
 
 
@@ -182,15 +169,11 @@ class EntryBuilder:
     max_message_bytes: int
     redactor: Redactor
     counter: TokenCounter
+    report: ImportReport
 
-    def entries(
-        self, batch: Sequence[LocatedLine], user: schema.UserLine | None
-    ) -> tuple[list[Entry[Any]], list[ImportProblem]]:
-        """Return the lines of items as they are to be stored, and those that cannot be."""
-        maker = user.embedder if user is not None else None
-        dimensions = None if maker is None else maker.dimensions
+    def entries(self, batch: Sequence[LocatedLine], user: schema.UserLine | None) -> list[Entry[Any]]:
+        dimensions = user.embedder.dimensions if user and user.embedder else None
         entries: list[Entry[Any]] = []
-        problems: list[ImportProblem] = []
         for record in batch:
             line: Any = record.line
             try:
@@ -199,11 +182,14 @@ class EntryBuilder:
                 row = line.row()
                 if self.redactor.detectors:
                     self._redact(line, row)
-                item = _with_history(line, row) if isinstance(line, schema.FactLine) else row
+                item = row
+                if isinstance(line, schema.FactLine):
+                    sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
+                    item = ItemRow(row, [], sources, history)
                 entries.append(Entry(record.where, line, item, _chunks(row, line, dimensions)))
             except InvalidInput as error:
-                problems.append(ImportProblem(record.where, str(error)))
-        return entries, problems
+                self.report.add_problem(ImportProblem(record.where, str(error)))
+        return entries
 
     def _redact(self, line: schema.ItemLine, row: Row) -> None:
         """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
@@ -215,7 +201,7 @@ class EntryBuilder:
                 vars(row).update(tokens=UNCOUNTED_TOKENS)
                 count_tokens([row], self.counter)
             return
-        content: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
+        content: list[Any] = [value for value in vars(row).values() if isinstance(value, str)]
         if isinstance(line, schema.FactLine):
             content.append({line.attribute or "": line.value})
             content += [(change.actor, change.before, change.after) for change in line.history]
@@ -227,25 +213,26 @@ class EntryBuilder:
         self.redactor.redact_json(content, counts)
         return bool(counts)
 
-    def conversation(self, line: schema.ConversationLine) -> tuple[Conversation, list[Json], str | None]:
-        """Return a conversation, what its settings were, and why its settings are left out."""
+    def conversation(self, where: str, line: schema.ConversationLine) -> tuple[Conversation, list[Json]]:
+        """Return a conversation, and the changes of its settings."""
         row, redactor = line.row(), self.redactor
-        row.settings, problem = self.settings(row.settings)
+        row.settings = self.settings(where, row.settings)
         row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
         changes = [
             change.model_dump() | {"before": redactor.redact_json(change.before)} for change in line.setting_changes
         ]
-        return row, changes, problem
+        return row, changes
 
-    def settings(self, settings: Json) -> tuple[Json, str | None]:
-        """Return settings of a user or a conversation, or none and why."""
+    def settings(self, where: str, settings: Json) -> Json:
+        """Return settings of a user or a conversation; report invalid ones, and return none."""
         # A strategy or a rule may be installed elsewhere alone.
+        special = (CLEARED_SETTING, STRATEGY, VISIBILITY)
         try:
-            special = (CLEARED_SETTING, STRATEGY, VISIBILITY)
             check_settings({name: value for name, value in settings.items() if name not in special})
         except InvalidInput as error:
-            return {}, f"its settings are left out: {error}"
-        return self.redactor.redact_json(settings), None
+            self.report.add_problem(ImportProblem(where, f"its settings are left out: {error}"))
+            return {}
+        return self.redactor.redact_json(settings)
 
     def document(self, line: schema.DocumentLine) -> tuple[Json, list[Json]]:
         """Return a document and its vectors, but for those of texts that hold a secret."""
@@ -267,11 +254,6 @@ class EntryBuilder:
         return row, vectors
 
 
-def _with_history(line: schema.FactLine, row: Row) -> ItemRow:
-    sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
-    return ItemRow(row, [], sources, history)
-
-
 def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[ChunkRow]:
     """Return an item's chunks; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
     length = len(row.text or "")
@@ -285,7 +267,7 @@ def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[Chu
         if chunk_line.vector is not None and dimensions is not None:
             vector = schema.decode_vector(chunk_line.vector, f"its chunk {index}")
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
-            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_LENGTH_TOLERANCE:
+            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < 1e-3:
                 raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
         chunk = chunk_of(row, index, (chunk_line.start, chunk_line.stop), chunk_line.conversation_id)
         chunks.append(ChunkRow(chunk, chunk_line.recorded_at, vector))
@@ -311,9 +293,8 @@ def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None
 
 
 def describe_difference(stored: Message, message: Message) -> str | None:
-    """Say where a stored message differs from one of the same id; None where it does not."""
-    names = sorted(type(message).model_fields.keys() - NOT_COMPARED)
-    names = [name for name in names if getattr(stored, name) != getattr(message, name)]
+    compared = sorted(Message.model_fields.keys() - {"recorded_at", "tokens", "counter"})
+    names = [name for name in compared if getattr(stored, name) != getattr(message, name)]
     if not names:
         return None
     return f"the message is known with another {', another '.join(names)}; the stored one stays as it is"

@@ -39,7 +39,6 @@ user_id = lru_cache(maxsize=1024)(ids.user_id)
 
 @lru_cache(maxsize=1024)
 def conversation_id(user: str, name: str) -> UUID:
-    """Return a conversation's id."""
     return ids.conversation_id(user_id(user), name)
 
 
@@ -48,8 +47,6 @@ class _Schema(BaseModel):
 
 
 class Header(_Schema):
-    """The first line."""
-
     kind: Literal["export"]
     format: Literal["memstore-export"]
     version: int
@@ -111,8 +108,6 @@ class _InConversation(_UserOwned):
 
 
 class ExportedEmbedder(_Schema):
-    """The embedder that made a user's vectors."""
-
     name: str
     dimensions: Annotated[int, Field(ge=1)]
 
@@ -137,8 +132,6 @@ class WatermarkLine(_Schema):
 
 
 class SettingChangeLine(_Schema):
-    """The settings that a change found."""
-
     id: UUID
     before: Json
     recorded_at: UtcTime
@@ -163,7 +156,6 @@ class ConversationLine(_InConversation):
         return self.conversation_id
 
     def row(self) -> Conversation:
-        """Return the row to be stored."""
         return self._build(Conversation, name=self.conversation)
 
 
@@ -197,7 +189,6 @@ class MessageLine(NewMessage, _InConversation):
         return ids.message_id(self.conversation_id, self.external_id)
 
     def row(self) -> Message:
-        """Return the row to be stored."""
         parts = self.content if isinstance(self.content, list) else None
         columns = {"role": str(self.role), "text": self.text, "parts": parts, "meta": self.metadata}
         return self._build(Message, conversation_id=self.conversation_id, **columns)
@@ -225,7 +216,6 @@ class SummaryLine(_InConversation):
         return ids.summary_id(self.conversation_id, self.level, self.from_seq, self.to_seq, self.recipe)
 
     def row(self) -> Summary:
-        """Return the row to be stored."""
         return self._build(Summary, conversation_id=self.conversation_id)
 
 
@@ -240,8 +230,6 @@ class SourceLine(_Schema):
 
 
 class FactChangeLine(_Schema):
-    """What was done to a fact, with its columns before and after."""
-
     id: UUID
     action: Action
     other_id: UUID | None = None
@@ -282,7 +270,6 @@ class FactLine(_UserOwned):
         return ids.fact_id(self.user_id, self.subject, self.text)
 
     def row(self) -> FactColumns:
-        """Return the row to be stored."""
         return self._build(FactColumns, kind=self.fact_kind)
 
 
@@ -319,7 +306,6 @@ _LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminato
 
 
 def parse_line(line: bytes) -> AnyLine:
-    """Return what a line holds; raise `InvalidInput` that says what is wrong with it."""
     try:
         # Pydantic takes them, Postgres does not.
         if any(mark in line for mark in (b"\\u0000", b"NaN", b"Infinity")):
@@ -341,7 +327,6 @@ def encode_vector(vector: Vectors) -> str:
 
 
 def decode_vector(text: str, where: str) -> Vectors:
-    """Return the vector of a line; raise `InvalidInput` for what is none."""
     try:
         return np.frombuffer(b64decode(text, validate=True), "<f4").astype(np.float32)
     except ValueError:

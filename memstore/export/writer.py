@@ -30,13 +30,11 @@ from memstore.export.schema import ConversationLine, FactLine, MessageLine, Summ
 from memstore.models import ExportReport, Json
 from memstore.store import archive
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ConversationRow, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ItemRow
 from memstore.text import escape_controls
 
-KINDS = ("user", "conversation", "message", "summary", "fact", "document")
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
-GZIP_LEVEL = 6
 LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
@@ -71,13 +69,12 @@ async def write_export(
         counts = dict(lines.counts)
         await lines.write(schema.FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
         await lines.flush()
-    return ExportReport(*(counts.get(kind, 0) for kind in KINDS))
+    kinds = ("user", "conversation", "message", "summary", "fact", "document")
+    return ExportReport(*(counts.get(kind, 0) for kind in kinds))
 
 
 @dataclass(slots=True)
 class _UserExport:
-    """Writes one user after the other."""
-
     lines: _LineWriter
     derived: bool
     progress: Callable[[str, int, int], None]
@@ -92,18 +89,15 @@ class _UserExport:
             owner = await archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
-            await self._user(owner)
+            has_vectors = self.derived and owner.embedder is not None
+            embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if has_vectors else None
+            line = {"user": name, "id": user, "settings": owner.settings}
+            await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
             wanted = {"with_chunks": self.derived, "model_id": owner.model_id}
             async for row in archive.read_conversations(tx):
                 await self._conversation(tx, row, wanted, owner.messages)
             await self._facts(tx, wanted)
             await self._documents(tx)
-
-    async def _user(self, owner: Owner) -> None:
-        has_vectors = self.derived and owner.embedder is not None
-        embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if has_vectors else None
-        line = {"user": self.name, "id": ids.user_id(self.name), "settings": owner.settings}
-        await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
 
     async def _conversation(self, tx: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
@@ -140,7 +134,10 @@ class _UserExport:
         async with aclosing(archive.read_documents(tx)) as documents:
             async for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
-                vectors = [_document_vector(*columns) for columns in row["vectors"] or ()]
+                vectors = []
+                for path, model_id, components, text in row["vectors"] or ():
+                    vector = encode_vector(np.array(components.strip("[]").split(","), np.float32))
+                    vectors.append({"path": path, "model_id": model_id, "vector": vector, "text": text})
                 await self.lines.write("document", {"user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
 
@@ -156,11 +153,6 @@ def _chunks(item: ItemRow) -> Json:
     return {"chunks": [{name: value for name, value in line.items() if value is not None} for line in lines]}
 
 
-def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:
-    vector = np.array(components.strip("[]").split(","), np.float32)
-    return {"path": path, "model_id": model_id, "vector": encode_vector(vector), "text": text}
-
-
 @contextmanager
 def _open_target(target: Target) -> Iterator[Any]:
     """Open a path or take a stream; a file appears, for its owner alone, when all of it is written."""
@@ -171,7 +163,7 @@ def _open_target(target: Target) -> Iterator[Any]:
     try:
         with _open_file(path) as raw:
             if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=GZIP_LEVEL) as packed:
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6) as packed:
                     yield packed
             else:
                 yield raw
@@ -197,8 +189,6 @@ def _open_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _LineWriter:
-    """Writes objects as lines, counts them by kind, and computes the digest of all of them."""
-
     def __init__(self, out: IO[bytes]) -> None:
         self.counts: Counter[str] = Counter()
         self.digest = sha256()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,11 +14,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import KEEP_ALL, Redactor
-from memstore.ingest.validation import (
-    NewMessage,
-    check_name,
-    validate_message,
-)
+from memstore.ingest.validation import NewMessage, check_name, check_names, validate_message
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
@@ -44,18 +39,14 @@ class ConversationRef:
     def __post_init__(self) -> None:
         check_name(self.user_name, "user")
         check_name(self.name, "conversation")
-        for kind, text in (("title", self.title), ("channel", self.channel)):
-            if text is not None:
-                check_name(text, f"conversation's {kind}")
+        check_names(**{"conversation's title": self.title, "conversation's channel": self.channel})
 
     @cached_property
     def user_id(self) -> UUID:
-        """The user's id, which follows from the name."""
         return ids.user_id(self.user_name)
 
     @cached_property
     def id(self) -> UUID:
-        """The conversation's id, which follows from both names."""
         return ids.conversation_id(self.user_id, self.name)
 
 
@@ -75,17 +66,13 @@ async def add_many(
     `on_conflict="skip"` the stored one is returned and nothing changes. An erased message is not stored again: `Erased`
     is raised, or with "skip" it is left out. `redactor` marks secrets before anything else is done.
     """
-    if (
-        on_conflict not in ("error", "skip")
-        or isinstance(messages, Mapping | str)
-        or not isinstance(messages, Iterable)
-    ):
+    is_list = isinstance(messages, Iterable) and not isinstance(messages, Mapping | str)
+    if on_conflict not in ("error", "skip") or not is_list:
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
     rows = await to_thread(_build_rows, messages, conversation, max_bytes, redactor)
     if not rows:
         return []
-    conversations = {conversation.id: conversation}
-    result = await store_new(database, counter, conversations, rows, on_conflict=on_conflict)
+    result = await store_new(database, counter, {conversation.id: conversation}, rows, on_conflict=on_conflict)
     return [result.stored[row.id] for row in rows if row.id not in result.erased]
 
 
@@ -103,7 +90,7 @@ async def store_new(
     Of an import most may be known: they are looked up first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
-    user, named = rows[0].user_id, _ids_by_name(rows)
+    user = rows[0].user_id
     known_rows: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
@@ -119,7 +106,7 @@ async def store_new(
                 locked = await _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 # There are messages that were not looked for.
                 if any(locked[id] != last.get(id, 0) for id in wanted):
-                    known_rows = await store.by_ids(tx, named)
+                    known_rows = await store.by_ids(tx, _ids_by_name(rows))
                     result = partition(rows, known_rows, erased)
                 if on_conflict == "error":
                     _check_conflicts(result)
@@ -136,10 +123,7 @@ async def store_new(
 
 
 class Partition(NamedTuple):
-    """Rows to be added: those that are new, those in conflict with a known one, and those that were erased.
-
-    `stored` has new and known messages by id; `conflicts` has the known message by the row's place; `erased` are ids.
-    """
+    """`stored` has new and known messages by id; `conflicts` the known message by the row's place; `erased` are ids."""
 
     new: list[Message]
     stored: dict[UUID, Message]
@@ -147,9 +131,7 @@ class Partition(NamedTuple):
     erased: frozenset[UUID]
 
 
-def partition(
-    rows: Sequence[Message], known_rows: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
-) -> Partition:
+def partition(rows: Sequence[Message], known_rows: Mapping[UUID, Message], erased: frozenset[UUID]) -> Partition:
     """Part rows into new, known and erased ones; a row that comes twice is new once."""
     stored = dict(known_rows)
     new: list[Message] = []
@@ -166,7 +148,6 @@ def partition(
 
 
 def describe_conflict(message: Message) -> str:
-    """Return a sentence that names a message known with other content."""
     where = f"message {message.seq}" if message.seq else "a message before it"
     return f"external_id {message.external_id!r} is known with other content ({where})."
 
@@ -182,10 +163,7 @@ def _check_conflicts(result: Partition) -> None:
 
 
 def _build_rows(
-    messages: Sequence[MessageInput],
-    conversation: ConversationRef,
-    max_bytes: int,
-    redactor: Redactor,
+    messages: Sequence[MessageInput], conversation: ConversationRef, max_bytes: int, redactor: Redactor
 ) -> list[Message]:
     rows = []
     for number, message in enumerate(messages, 1):
@@ -228,7 +206,6 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
 
 
 def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
-    """Set how many tokens the text and the calls of uncounted rows have, and by which counter."""
     name = counter.name
     for row in rows:
         if row.tokens != UNCOUNTED_TOKENS:
@@ -264,7 +241,11 @@ class _ErasedMessages(Exception):
 async def _number_and_store(
     tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
 ) -> None:
-    counts, times = Counter(row.conversation_id for row in rows), _times_of(rows)
+    moments: dict[UUID, list[datetime]] = {}
+    for row in rows:
+        moments.setdefault(row.conversation_id, []).append(row.occurred_at)
+    counts = {id: len(said_at) for id, said_at in moments.items()}
+    times = {id: (min(said_at), max(said_at)) for id, said_at in moments.items()}
     numbers = await store.take_numbers(tx, counts, times) if counts else {}
     if missing := counts.keys() - numbers:
         await make_conversations(tx, [conversations[id] for id in missing])
@@ -279,18 +260,10 @@ async def _number_and_store(
     await store.add(tx, rows)
 
 
-def _times_of(rows: Sequence[Message]) -> dict[UUID, tuple[datetime, datetime]]:
-    said: dict[UUID, list[datetime]] = {}
-    for row in rows:
-        said.setdefault(row.conversation_id, []).append(row.occurred_at)
-    return {id: (min(times), max(times)) for id, times in said.items()}
-
-
 async def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
-    build = Conversation.model_construct
     made = [
-        build(id=conversation.id, name=conversation.name, title=conversation.title, channel=conversation.channel)
-        for conversation in conversations
+        Conversation.model_construct(id=ref.id, name=ref.name, title=ref.title, channel=ref.channel)
+        for ref in conversations
     ]
     await store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

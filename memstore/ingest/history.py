@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,19 +12,8 @@ from uuid import UUID
 from memstore._compat import run_both, to_thread
 from memstore.errors import InvalidInput
 from memstore.ingest.add import ConversationRef, build_row, describe_conflict, store_new
-from memstore.ingest.importers import (
-    ERASED,
-    IgnoredContent,
-    ImportItem,
-    ImportOptions,
-    ImportProblem,
-    ImportReport,
-    OptionMissing,
-    Record,
-    find_damage,
-    importer_for,
-    printable,
-)
+from memstore.ingest.importers import base, importer_for
+from memstore.ingest.importers.files import ImportProblem, find_damage, printable
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.models import TRUST, UNTRUSTED, Message
 from memstore.providers import TokenCounter
@@ -38,9 +27,7 @@ BATCH_CHARACTERS = 8 * 1024 * 1024
 
 @dataclass(slots=True)
 class _Item:
-    """A message as it was read, its conversation, and the row it becomes."""
-
-    record: Record
+    record: base.Record
     conversation: ConversationRef
     row: Message
     masked: bool
@@ -50,16 +37,18 @@ class _Batch(NamedTuple):
     """Messages of each user, those of each conversation in order; and the other items that were read up to here."""
 
     users: list[list[_Item]]
-    notices: list[ImportProblem | IgnoredContent]
+    notices: list[ImportProblem | base.IgnoredContent]
 
 
-def _batches(entries: Iterator[ImportItem], prepare: Callable[[Record], _Item | ImportProblem]) -> Iterator[_Batch]:
+def _batches(
+    entries: Iterator[base.ImportItem], prepare: Callable[[base.Record], _Item | ImportProblem]
+) -> Iterator[_Batch]:
     """Yield the messages of a file in batches. Read in a thread of its own: it shares nothing with what stores them."""
     users: dict[UUID, list[_Item]] = {}
-    notices: list[ImportProblem | IgnoredContent] = []
+    notices: list[ImportProblem | base.IgnoredContent] = []
     count = characters = 0
     for entry in entries:
-        item = prepare(entry) if isinstance(entry, Record) else entry
+        item = prepare(entry) if isinstance(entry, base.Record) else entry
         if not isinstance(item, _Item):
             notices.append(item)
         else:
@@ -73,7 +62,7 @@ def _batches(entries: Iterator[ImportItem], prepare: Callable[[Record], _Item | 
 
 
 def _prepare(
-    record: Record, *, user: str | None, max_bytes: int, redactor: Redactor, untrusted: bool
+    record: base.Record, *, user: str | None, max_bytes: int, redactor: Redactor, untrusted: bool
 ) -> _Item | ImportProblem:
     """Return a message as the row it becomes, or why it becomes none; `user` has those of which the file names none."""
     user, title, channel, masked = record.user or user, record.title, record.channel, False
@@ -100,12 +89,12 @@ async def import_file(
     path: Path,
     settings: Settings,
     *,
-    options: ImportOptions,
+    options: base.ImportOptions,
     user: str | None = None,
     format: str = "auto",
     untrusted: bool = False,
     progress: Callable[[int], None] = lambda _: None,
-) -> ImportReport:
+) -> base.ImportReport:
     """Store the messages of a file; those without a user in the file are given to `user`.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
@@ -113,21 +102,17 @@ async def import_file(
     the next is read.
     """
     importer = importer_for(path, format)
-    report = ImportReport(importer.name)
-    redactor = await to_thread(redactor_for, settings)
-    max_bytes = settings.max_message_bytes
+    report = base.ImportReport(importer.name)
+    redactor, max_bytes = await to_thread(redactor_for, settings), settings.max_message_bytes
     prepare = partial(_prepare, user=user, max_bytes=max_bytes, redactor=redactor, untrusted=untrusted)
     batches = _batches(importer(path, options).read(), prepare)
     done = 0
     next_batch = partial(to_thread, next, batches, None)
     batch = await next_batch()
     while batch is not None:
-        if (
-            not done
-            and not batch.users
-            and any(isinstance(notice, ImportProblem) and notice.reason == NO_USER for notice in batch.notices)
-        ):
-            raise OptionMissing(f"the messages of {printable(path.name)} name no user; give --user")
+        reasons = [notice.reason for notice in batch.notices if isinstance(notice, ImportProblem)]
+        if NO_USER in reasons and not (done or batch.users):
+            raise base.OptionMissing(f"the messages of {printable(path.name)} name no user; give --user")
         following, _ = await run_both(next_batch, partial(_store, database, counter, batch, report))
         done += sum(map(len, batch.users))
         progress(done)
@@ -139,29 +124,22 @@ async def import_file(
     return report
 
 
-async def _store(database: Database, counter: TokenCounter, batch: _Batch, report: ImportReport) -> None:
+async def _store(database: Database, counter: TokenCounter, batch: _Batch, report: base.ImportReport) -> None:
     for notice in batch.notices:
         if isinstance(notice, ImportProblem):
             report.add_problem(notice)
         else:
             report.ignored[notice.what] += notice.count
     for items in batch.users:
-        await _store_user(database, counter, items, report)
-
-
-async def _store_user(database: Database, counter: TokenCounter, items: Sequence[_Item], report: ImportReport) -> None:
-    rows = [item.row for item in items]
-    conversations = {item.conversation.id: item.conversation for item in reversed(items)}
-    result = await store_new(database, counter, conversations, rows, imported=True)
-    for number, message in result.conflicts.items():
-        report.add_problem(
-            ImportProblem(items[number].record.where, f"{describe_conflict(message)} What is stored stays.")
-        )
-    taken = [
-        item for number, item in enumerate(items) if number not in result.conflicts and item.row.id not in result.erased
-    ]
-    if erased := len(rows) - len(result.conflicts) - len(taken):
-        report.ignored[ERASED] += erased
-    report.new += len(result.new)
-    report.known += len(taken) - len(result.new)
-    report.masked += sum(item.masked for item in taken)
+        conversations = {item.conversation.id: item.conversation for item in reversed(items)}
+        result = await store_new(database, counter, conversations, [item.row for item in items], imported=True)
+        for number, message in result.conflicts.items():
+            reason = f"{describe_conflict(message)} What is stored stays."
+            report.add_problem(ImportProblem(items[number].record.where, reason))
+        unchanged = [item for number, item in enumerate(items) if number not in result.conflicts]
+        taken = [item for item in unchanged if item.row.id not in result.erased]
+        if erased := len(unchanged) - len(taken):
+            report.ignored[base.ERASED] += erased
+        report.new += len(result.new)
+        report.known += len(taken) - len(result.new)
+        report.masked += sum(item.masked for item in taken)

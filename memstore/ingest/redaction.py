@@ -18,20 +18,18 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from memstore.errors import InvalidInput, ProviderMissing
-from memstore.models import Json, Message
+from memstore.ingest.validation import text_of
+from memstore.models import Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
-from memstore.text import INVALID_CHARS, TEXT_PARTS, read_json
+from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
 Spans = Iterator[tuple[int, int]]
-COUNTS_KEY = "masked"
 MIN_SECRET_CHARS, MAX_NAME_CHARS = 4, 200
 # detect-secrets reads lines. Some of its patterns take quadratic time, so that a line of megabytes is read in pieces.
 PIECE, OVERLAP = 2000, 250
-CALL_ARGUMENTS = {"arguments", "input"}
-BINARY_KEYS = {"data", "file_data", "signature"}
 DETECTORS = {
     "artifactory": "ArtifactoryDetector",
     "aws": "AWSKeyDetector",
@@ -155,7 +153,6 @@ class Secret(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The text that replaces it."""
         return f"[masked {self.kind}]"
 
 
@@ -172,9 +169,8 @@ class Redactor:
     def find(self, text: str) -> list[Secret]:
         """Return the secrets of a text in order; those that overlap are one."""
         secrets: list[Secret] = []
-        for secret in sorted(
-            Secret(start, stop, kind) for kind, detect in self.detectors.items() for start, stop in detect(text)
-        ):
+        spans = [Secret(start, stop, kind) for kind, detect in self.detectors.items() for start, stop in detect(text)]
+        for secret in sorted(spans):
             if secrets and secret.start < secrets[-1].stop:
                 secrets[-1] = secrets[-1]._replace(stop=max(secrets[-1].stop, secret.stop))
             else:
@@ -182,7 +178,6 @@ class Redactor:
         return secrets
 
     def redact(self, text: Text, counts: Counter[str] | None = None) -> Text:
-        """Return a text with its secrets marked, which are counted."""
         return text and _replace(text, self.find(text), counts)
 
     def redact_json(self, value: T, counts: Counter[str] | None = None) -> T:
@@ -209,7 +204,7 @@ class Redactor:
         counts: Counter[str] = Counter()
         parts = self._walk(message.parts, counts, "")
         redacted = {
-            "text": self.redact(message.text, counts) if parts is None else _text_of(parts),
+            "text": self.redact(message.text, counts) if parts is None else text_of(parts),
             "parts": parts,
             "tool_calls": self._walk(message.tool_calls, counts, ""),
             "tool_call_id": self.redact(message.tool_call_id, counts),
@@ -218,7 +213,7 @@ class Redactor:
             "meta": self._walk(message.meta, counts, ""),
         }
         if counts:
-            redacted["meta"] |= {COUNTS_KEY: dict(sorted(counts.items()))}
+            redacted["meta"] |= {"masked": dict(sorted(counts.items()))}
             vars(message).update(redacted)
         return bool(counts)
 
@@ -234,9 +229,9 @@ class Redactor:
             return [self._walk(member, counts, key) for member in value]
         if type(value) not in (str, int) or len(text := str(value)) < MIN_SECRET_CHARS:
             return value
-        if (key in BINARY_KEYS or text.startswith("data:")) and _BINARY.fullmatch(text):
+        if (key in ("data", "file_data", "signature") or text.startswith("data:")) and _BINARY.fullmatch(text):
             return value
-        if key in CALL_ARGUMENTS and text[0] in "[{":
+        if key in ("arguments", "input") and text[0] in "[{":
             return self._redact_arguments(text, counts)
         if "password" in self.detectors and _is_secret_name(key, text):
             secrets = [Secret(0, len(text), "password")]
@@ -268,7 +263,6 @@ KEEP_ALL = Redactor({})
 
 
 def redactor_for(settings: Settings) -> Redactor:
-    """Return the redactor of the settings: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
     return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else KEEP_ALL
 
 
@@ -307,12 +301,7 @@ def _load(kinds: frozenset[str]) -> Redactor:
             if number:
                 yield match.start(), match.start() + len(number)
 
-    detectors = {
-        "account": detect_accounts,
-        "card": detect_cards,
-        "key": detect_keys,
-        "password": _detect_passwords,
-    }
+    detectors = {"account": detect_accounts, "card": detect_cards, "key": detect_keys, "password": _detect_passwords}
     return Redactor({kind: detect for kind, detect in detectors.items() if kind in kinds})
 
 
@@ -368,7 +357,3 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         for start in range(0, max(1, len(line) - OVERLAP), PIECE - OVERLAP):
             yield begin + start, line[start : start + PIECE]
         begin += len(line)
-
-
-def _text_of(parts: Iterable[Json]) -> str:
-    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)

@@ -34,7 +34,6 @@ from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 # A speaker stands before each of their chunks, and tags are stored with it.
 MAX_NAME_CHARS = 200
-MOST_TAGS = 100
 LARGEST_LIMIT = 1_000_000
 MOST_OFFSET = 2**31 - 1
 
@@ -93,7 +92,7 @@ class NewMessage(BaseModel):
     external_id: Annotated[str, Strict(), Field(min_length=1)] | None = None
     tool_calls: list[Annotated[Json, AfterValidator(_check_call)]] | None = None
     tool_call_id: StrictStr | None = None
-    tags: list[Name] = Field(default_factory=list, max_length=MOST_TAGS)
+    tags: list[Name] = Field(default_factory=list, max_length=100)
     metadata: Json = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -104,20 +103,20 @@ class NewMessage(BaseModel):
 
     @property
     def text(self) -> str | None:
-        """The plain text of the content: its text parts, joined; None where there is no content."""
         if self.content is None or isinstance(self.content, str):
             return self.content
-        kinds = [(str(part.get("type")), part.get("text")) for part in self.content]
-        return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
+        return text_of(self.content)
 
 
-EMPTY: tuple[object, ...] = (None, [], {}, "")
+def text_of(parts: Sequence[Json]) -> str:
+    return "\n".join(str(part.get("text") or "") for part in parts if str(part.get("type")) in TEXT_PARTS)
 
 
 def drop_empty_keys(data: object) -> object:
     """Return a message without keys that say nothing: libraries give every key of their format, most of them empty."""
     if isinstance(data, Mapping):
-        data = {key: value for key, value in data.items() if key in NewMessage.model_fields or value not in EMPTY}
+        known = NewMessage.model_fields
+        data = {key: value for key, value in data.items() if key in known or value not in (None, [], {}, "")}
     return drop_nulls(NewMessage, data)
 
 
@@ -128,7 +127,6 @@ TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occ
 
 
 def validate_message(data: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
-    """Return the message, or raise `InvalidInput` that says what is wrong with it."""
     if not isinstance(data, Mapping | Message | NewMessage):
         raise InvalidInput(f"it is a {type(data).__name__}; give a dict with role and content, or a Message.")
     try:
@@ -152,7 +150,6 @@ def validate_message(data: Mapping[str, Any] | Message | NewMessage, *, max_byte
 
 
 def check_name(name: object, kind: str) -> None:
-    """Raise `InvalidInput` for a name that is blank or cannot be stored; `kind` says of what, such as "user"."""
     check_text(name, f"the name of a {kind}")
     if not str(name).strip():
         raise InvalidInput(f"{name!r} is no name for a {kind}; give a text that is not blank.")
@@ -182,9 +179,7 @@ def check_json(value: object, what: str) -> int:
 
 def _keys(data: Mapping[str, Any] | Message) -> Mapping[str, Any]:
     if not isinstance(data, Message):
-        if "user" in data or "conversation" in data:
-            return {key: value for key, value in data.items() if key not in ("user", "conversation")}
-        return data
+        return {key: value for key, value in data.items() if key not in ("user", "conversation")}
     keys = ("role", "content", "name", "occurred_at", "external_id", "tool_calls", "tool_call_id", "tags")
     return {key: getattr(data, key) for key in keys} | {"metadata": data.meta}
 
@@ -201,20 +196,17 @@ def _reasons(error: ValidationError) -> Iterator[str]:
 
 
 def check_choice(name: str, value: str | None, choices: Sequence[str], *, optional: bool = True) -> None:
-    """Raise `InvalidInput` unless it is one of the known words, or None where it is optional."""
     if value not in choices and not (optional and value is None):
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(choices)}.")
 
 
 def check_names(**names: str | None) -> None:
-    """Raise `InvalidInput` for an invalid name; None is allowed."""
     for kind, name in names.items():
         if name is not None:
             check_name(name, kind)
 
 
 def check_query(query: str, min_score: object = None) -> None:
-    """Raise `InvalidInput` for a query that is no text or blank, and for a minimum score that is no number."""
     check_text(query, "the query")
     if not query.strip():
         raise InvalidInput(f"query={query!r:.60} is empty; give a question, or some words of a message.")
@@ -223,20 +215,17 @@ def check_query(query: str, min_score: object = None) -> None:
 
 
 def check_number(value: int, name: str, least: int = 1, most: int = LARGEST_LIMIT) -> None:
-    """Raise `InvalidInput` unless this is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name}={value!r:.60}: give a whole number from {least} to {most:,}.")
 
 
 def check_object(value: Json | None, name: str) -> None:
-    """Raise `InvalidInput` unless it is a JSON object or None."""
     if value is not None and not isinstance(value, dict):
         raise InvalidInput(f"{name}={value!r:.60}: give a dict.")
     check_json(value, name)
 
 
 def to_list(values: Sequence[str] | None, name: str, choices: type[StrEnum] | None = None) -> list[str] | None:
-    """Return a list of strings, each of them one of `choices`; None stays None."""
     if values is None:
         return None
     if not isinstance(values, list | tuple | set | frozenset):
@@ -274,7 +263,6 @@ def to_utc(moment: When | None, name: str) -> datetime | None:
 
 
 def to_uuid(item: Fact | FactChange | Message | Context | Receipt | UUID | str) -> UUID:
-    """Return the id of what is given itself or by its id."""
     item = item.receipt if isinstance(item, Context) else item
     value = item.id if isinstance(item, Fact | FactChange | Message | Receipt) else item
     if value is None:
@@ -301,7 +289,6 @@ def to_page_position(before: tuple[When, UUID | str] | None) -> tuple[datetime, 
 
 
 def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:
-    """Return the ids of a list."""
     if not isinstance(items, list | tuple | set | frozenset):
         raise InvalidInput(f"{name}={items!r}: give a list.")
     return [to_uuid(item) for item in items]
@@ -316,14 +303,13 @@ def parse_id_prefix(prefix: str) -> tuple[UUID, UUID]:
 
 
 RETENTION_SETTING = "message_retention_days"
-LONGEST_KEPT = 100_000.0
 
 
 def validate_days(value: object) -> float | None:
     """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for anything else."""
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100_000:
         raise InvalidInput(
             f"{RETENTION_SETTING}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
         )
@@ -350,19 +336,18 @@ class OwnFactType(BaseModel):
 
 
 _OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
-_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
+_TYPE_NAME = r"[a-z][a-z0-9_]{0,39}"
+FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:
-    """Return fact types of one's own as they are stored; raise `InvalidInput` for invalid ones."""
     if value is None:
         return None
     check_json(value, "fact_types")
     if not isinstance(value, dict) or len(value) > MOST_TYPES:
         raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with a description.")
     for name in value:
-        if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or name in FACT_TYPES:
+        if not isinstance(name, str) or not re.fullmatch(_TYPE_NAME, name) or name in FACT_TYPES:
             raise InvalidInput(
                 f"fact_types: {name!r:.60} cannot name a type of your own: give at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
@@ -379,7 +364,6 @@ def validate_fact_types(value: object) -> Json | None:
 
 
 def validate_fact_instructions(value: object) -> str | None:
-    """Return instructions for facts as they are stored; raise `InvalidInput` for anything but a short text."""
     if value is None:
         return None
     check_text(value, "fact_instructions")

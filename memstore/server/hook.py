@@ -38,10 +38,7 @@ IDLE_SECONDS = 3600.0
 RETRY_SECONDS = 60.0
 # A hook may run before the answer is in the session's file: so long it is waited for.
 FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
-SESSION_TAIL_BYTES = 1 << 20
 MAX_PROMPT_CHARS = 1000
-INTRODUCTION = "From memstore, of earlier sessions with this person:"
-VIEWER = "coding agent"
 
 logger = logging.getLogger("memstore")
 
@@ -53,7 +50,6 @@ class MemoryText:
     name: ClassVar[str] = "memory"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
-        """Return the context as a text."""
         return PlainText().render(replace(content, question=None))
 
 
@@ -70,7 +66,6 @@ class HookServer:
         self._last_asked = time.monotonic()
 
     async def run(self) -> None:
-        """Answer and store until an hour passes without a hook."""
         # It loads the embedder and what is searched.
         await self._context({"prompt": "What do we use?"}, "hook")
         # An earlier process may have left something.
@@ -133,9 +128,9 @@ class HookServer:
             prompt,
             budget=self._budget,
             reserve=0,
-            system=INTRODUCTION,
+            system="From memstore, of earlier sessions with this person:",
             strategy=[],
-            viewer=VIEWER,
+            viewer="coding agent",
             visibility=is_new,
             format=MemoryText(),
         )
@@ -215,7 +210,7 @@ def _is_due(file: Path) -> bool:
         return age > FLUSH_SECONDS
     # What is no path, such as one of a user who is not there, is told where the turn would be stored, too.
     with suppress(InvalidInput, OSError, RuntimeError, ValueError), _session_file(event)[0].open("rb") as session:
-        session.seek(max(0, session.seek(0, os.SEEK_END) - SESSION_TAIL_BYTES))
+        session.seek(max(0, session.seek(0, os.SEEK_END) - (1 << 20)))
         return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode("utf-8", "replace") in session.read()
     return False
 

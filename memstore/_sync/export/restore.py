@@ -23,7 +23,7 @@ from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import reader, schema
 from memstore.export.reader import Entry
-from memstore.ingest.importers import ERASED, ImportProblem, ImportReport
+from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
@@ -53,8 +53,9 @@ def restore(
     `run` loads the dependencies when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
     what is no export.
     """
-    running = _Restore(database, run, reader.EntryBuilder(max_message_bytes, redactor, counter))
-    report = running.report
+    report = ImportReport(APPLICATION_NAME)
+    builder = reader.EntryBuilder(max_message_bytes, redactor, counter, report)
+    running = _Restore(database, run, builder, report)
     name = source.name if isinstance(source, Path) else "the export"
     with reader.open_export(source) as stream:
         batches, done = reader.batch_lines(reader.read_lines(stream, name, max_message_bytes), report), 0
@@ -83,7 +84,7 @@ class _Restore:
     database: Database
     run: Callable[[Callable[[Dependencies], Any]], Any]
     builder: reader.EntryBuilder
-    report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
+    report: ImportReport
     user: str | None = None
     user_line: schema.UserLine | None = None
     declared: UUID | None = None
@@ -96,16 +97,14 @@ class _Restore:
         return schema.user_id(self.user)
 
     def take(self, batch: list[reader.LocatedLine]) -> None:
-        """Store the new ones of some lines of one kind."""
         first = batch[0].line
         if first.user != self.user:
             self.end_user()
             self.user, self.user_line, self.declared = first.user, None, None
             self.diverged = set()
+        names = {"user": first.user, "conversation": getattr(first, "conversation", None)}
         try:
-            self.builder.redactor.reject_secret_names(
-                user=first.user, conversation=getattr(first, "conversation", None)
-            )
+            self.builder.redactor.reject_secret_names(**names)
         except InvalidInput as error:
             for record in batch:
                 self.report.add_problem(ImportProblem(record.where, str(error)))
@@ -131,9 +130,7 @@ class _Restore:
 
     def _user(self, where: str, line: schema.UserLine) -> None:
         self.user_line = line
-        settings, problem = self.builder.settings(line.settings)
-        if problem is not None:
-            self.report.add_problem(ImportProblem(where, problem))
+        settings = self.builder.settings(where, line.settings)
         with self.database.user_transaction(line.user_id) as tx:
             if archive.owner(tx) is None and erasure.last_erasure(tx) is None:
                 self.report.restored["users"] += 1
@@ -142,9 +139,7 @@ class _Restore:
     def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
         marks = {name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()}
-        row, changes, problem = self.builder.conversation(line)
-        if problem is not None:
-            self.report.add_problem(ImportProblem(where, problem))
+        row, changes = self.builder.conversation(where, line)
         with self.database.user_transaction(line.user_id) as tx:
             conversations = [conversation for conversation in archive.read_conversations(tx, line.id)]
             if not conversations and erasure.last_erasure(tx, line.id) is not None:
@@ -161,9 +156,7 @@ class _Restore:
             self.diverged.add(line.id)
 
     def _items(self, batch: Sequence[reader.LocatedLine], first: schema.ItemLine) -> None:
-        entries, problems = self.builder.entries(batch, self.user_line)
-        for problem in problems:
-            self.report.add_problem(problem)
+        entries = self.builder.entries(batch, self.user_line)
         if not entries:
             return
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
@@ -185,7 +178,8 @@ class _Restore:
         conversation = rows[0].item.conversation_id
         mark = archive.last_with_chunks(tx, conversation)
         known_messages = messages.by_ids(tx, [entry.item.id for entry in rows])
-        erased = messages.erased_messages(tx, [entry.item for entry in rows if entry.item.id not in known_messages])
+        unknown = [entry.item for entry in rows if entry.item.id not in known_messages]
+        erased = messages.erased_messages(tx, unknown)
         taken = archive.taken_numbers(tx, conversation, [entry.item.seq for entry in rows])
         new = []
         for entry in rows:
@@ -193,7 +187,7 @@ class _Restore:
             stored = known_messages.get(message.id)
             if message.id in erased:
                 self.diverged.add(conversation)
-                self.report.ignored[ERASED] += 1
+                self.report.ignored[base.ERASED] += 1
             elif stored is None and message.seq in taken:
                 self.report.add_problem(ImportProblem(entry.where, TAKEN.format(message.seq)))
             elif stored is None:
@@ -223,7 +217,7 @@ class _Restore:
             if summary.id in known_ids:
                 continue
             if anything_erased and not messages.whole(tx, summary.conversation_id, first, last):
-                self.report.ignored[ERASED] += 1
+                self.report.ignored[base.ERASED] += 1
                 if summary.level == 1:
                     erasure.rewind_watermark(tx, summary.conversation_id, "summaries", first - 1)
             elif conversation in self.diverged:
@@ -248,7 +242,7 @@ class _Restore:
             if fact.id in known_ids or fact.id in new:
                 continue
             if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
-                self.report.ignored[ERASED] += 1
+                self.report.ignored[base.ERASED] += 1
             elif missing:
                 self.report.add_problem(ImportProblem(entry.where, NO_SOURCE.format(missing[0])))
             elif fact.recipe != HAND and any(places.get(message) in self.diverged for message in said_in):
@@ -268,7 +262,7 @@ class _Restore:
             since = erasure.last_erasure(tx)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
-                    self.report.ignored[ERASED] += 1
+                    self.report.ignored[base.ERASED] += 1
                 elif line.id not in known_ids:
                     try:
                         row, own_vectors = self.builder.document(line)

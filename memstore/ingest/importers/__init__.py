@@ -12,8 +12,6 @@ from pathlib import Path
 from memstore.errors import InvalidInput
 
 from .base import (
-    ERASED as ERASED,
-    MAX_PROBLEMS as MAX_PROBLEMS,
     IgnoredContent as IgnoredContent,
     Importer,
     ImportItem as ImportItem,
@@ -26,7 +24,7 @@ from .base import (
 from .chatgpt import ChatGPT
 from .claude import Claude
 from .coding_agents import ClaudeCode, Codex
-from .files import ImportProblem as ImportProblem, check_file, find_damage as find_damage, printable as printable
+from .files import ImportProblem as ImportProblem, check_file, find_damage, printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
@@ -35,37 +33,23 @@ from .slack import Slack
 from .whatsapp import WhatsApp
 
 # The first that recognizes a file reads it.
-IMPORTERS: tuple[type[Importer], ...] = (
-    Jsonl,
-    ChatGPT,
-    Claude,
-    ClaudeCode,
-    Codex,
-    Gemini,
-    OpenAIChats,
-    LangChain,
-    Slack,
-    WhatsApp,
-)
+IMPORTERS = (Jsonl, ChatGPT, Claude, ClaudeCode, Codex, Gemini, OpenAIChats, LangChain, Slack, WhatsApp)
 
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
-    """Return the importer of this name, or for "auto" that of the file or folder."""
-    importers = {importer.name: importer for importer in IMPORTERS}
+    importers: dict[str, type[Importer]] = {importer.name: importer for importer in IMPORTERS}
     names = ", ".join(importers)
     if format != "auto" and format not in importers:
         raise InvalidInput(f"the format {printable(format)} is not known; known are: auto, {names}")
     check_file(path)
     if format != "auto":
         return importers[format]
-    if match := next((importer for importer in IMPORTERS if importer.sniff(path)), None):
-        return match
+    for importer in IMPORTERS:
+        if importer.sniff(path):
+            return importer
+    file = printable(path.name)
     if damage := find_damage(path):
-        raise InvalidInput(f"{printable(path.name)} {damage}; get it whole")
+        raise InvalidInput(f"{file} {damage}; get it whole")
     if path.is_dir():
-        raise InvalidInput(
-            f"{printable(path.name)} is no folder of a known export; name the files in it, or its format with --format"
-        )
-    raise InvalidInput(
-        f"{printable(path.name)} looks like none of the known formats ({names}); name the one it is in with --format"
-    )
+        raise InvalidInput(f"{file} is no folder of a known export; name the files in it, or its format with --format")
+    raise InvalidInput(f"{file} looks like none of the known formats ({names}); name the one it is in with --format")

@@ -25,17 +25,8 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import (
-    NOTHING_IN_ARCHIVES,
-    ImportProblem,
-    OpenFile,
-    first_values,
-    is_single,
-    numbered_values,
-    open_files,
-    printable,
-    read_files,
-)
+from . import files
+from .files import ImportProblem, OpenFile, printable
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000
@@ -71,7 +62,6 @@ DEFAULTS = ImportOptions()
 
 
 def parse_options(*, me: str | None, timezone: str | None, date_order: str | None) -> ImportOptions:
-    """Return options; raise `InvalidInput` for an unknown zone or order, and for a name that cannot be stored."""
     if me is not None:
         check_text(me, "me")
     check_choice("date_order", date_order, get_args(DateOrder))
@@ -79,8 +69,7 @@ def parse_options(*, me: str | None, timezone: str | None, date_order: str | Non
         zone = None if timezone is None else ZoneInfo(timezone)
     except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
         raise InvalidInput(f"timezone={timezone!r}: give a name such as Europe/Berlin or UTC.") from None
-    order = cast(DateOrder | None, date_order)
-    return ImportOptions(me=me, timezone=zone, date_order=order)
+    return ImportOptions(me=me, timezone=zone, date_order=cast(DateOrder | None, date_order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +105,13 @@ T = TypeVar("T")
 class Importer:
     """A format, and the reading of one file, zip or folder of it.
 
-    `files` says which files of a zip or folder hold the history; `unit` is what a report calls an element of a list.
+    `files` says which files of a zip or folder hold the history, by default none; `unit` is what a report calls an
+    element of a list.
     """
 
     name: ClassVar[str]
     advice: ClassVar[str]
-    files: ClassVar[re.Pattern[str]] = NOTHING_IN_ARCHIVES
+    files: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
     unit: ClassVar[str] = "item"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
@@ -131,17 +121,16 @@ class Importer:
     @classmethod
     def sniff(cls, path: Path) -> bool:
         """Return whether a file, or one in a zip or folder, is of this format: by its name if it holds no JSON."""
-        by_name = not is_single(path) or cls.files.fullmatch(path.name)
-        for file in open_files(path, cls.files):
-            values = first_values(file)
+        by_name = not files.is_single(path) or cls.files.fullmatch(path.name)
+        for file in files.open_files(path, cls.files):
+            values = files.first_values(file)
             if any(map(cls.recognizes, values)) or (by_name and not values):
                 return True
         return False
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a JSON value, an element of the file's list or a line, is of this format."""
-        # A format that is not JSON overrides `sniff` instead.
+        """Return whether a JSON value is of this format; a format that is not JSON overrides `sniff` instead."""
         raise NotImplementedError
 
     def read(self) -> Iterator[ImportItem]:
@@ -149,28 +138,26 @@ class Importer:
 
         Raises `InvalidInput` only for a file that cannot be opened, `OptionMissing` where an option is needed.
         """
-        read = self.read_file if is_single(self.path) else self._read_own
-        return read_files(self.path, self.files, read, self.advice)
+        read = self.read_file if files.is_single(self.path) else self._read_own
+        return files.read_files(self.path, self.files, read, self.advice)
 
     def _read_own(self, file: OpenFile) -> Iterator[ImportItem]:
-        values = first_values(file)
+        values = files.first_values(file)
         if values and not any(map(self.recognizes, values)):
             yield ImportProblem(file.where, f"it is not of the format {self.name}, and was skipped")
         else:
             yield from self.read_file(file)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what one open file holds."""
         return self.read_values(file, self.convert)
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
-        """Yield what a JSON value holds."""
-        # A format that is not JSON overrides `read_file` instead.
+        """Yield what a JSON value holds; a format that is not JSON overrides `read_file` instead."""
         raise NotImplementedError
 
     def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield the items that `convert` makes of each JSON value and its place; report unreadable ones."""
-        for entry in numbered_values(file, self.unit, self.advice):
+        for entry in files.numbered_values(file, self.unit, self.advice):
             if isinstance(entry, ImportProblem):
                 yield entry
             else:
@@ -236,7 +223,6 @@ class ImportReport:
     masked: int = 0
 
     def add_problem(self, problem: ImportProblem) -> None:
-        """Count a message that could not be imported, and keep the reason while there is room."""
         self.skipped += 1
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
@@ -254,11 +240,9 @@ def parse_time(value: object) -> datetime:
         if when.tzinfo is not None:
             return when.astimezone(UTC)
     except (ValueError, OverflowError):
-        hint = (
-            "is not ISO 8601, such as 2024-05-01T09:30:00+02:00"
-            if isinstance(value, str)
-            else "is out of range: milliseconds must be divided by 1000"
-        )
+        hint = "is out of range: milliseconds must be divided by 1000"
+        if isinstance(value, str):
+            hint = "is not ISO 8601, such as 2024-05-01T09:30:00+02:00"
         raise InvalidInput(f"the time {printable(str(value))} {hint}") from None
     raise InvalidInput(f"the time {printable(str(value))} has no zone: add Z for UTC, or an offset such as +02:00")
 
@@ -298,7 +282,6 @@ def count_equal(key: str, equal_counts: Counter[bytes]) -> int:
 
 
 def digest(value: object) -> str:
-    """Return a short name that follows from JSON: 20 hexadecimal digits."""
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:20]
 
 

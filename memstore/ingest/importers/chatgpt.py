@@ -17,31 +17,16 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import (
-    DEFAULTS,
-    EPOCH,
-    IgnoredContent,
-    Importer,
-    ImportItem,
-    ImportOptions,
-    Message,
-    make_storable,
-    time_or_none,
-)
+from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
 from .files import ImportProblem, printable
 from .memories import AssistantMemory, SavedMemories
 
-_HIDDEN_ROLES = {
-    "system": "system messages",
-    "developer": "system messages",
-    "tool": "results of tools",
-}
+_HIDDEN_ROLES = {"system": "system messages", "developer": "system messages", "tool": "results of tools"}
 _HIDDEN_CONTENT = {
     "thoughts": "thoughts of the model",
     "reasoning_recap": "thoughts of the model",
@@ -78,8 +63,8 @@ class MessageNode(NamedTuple):
 class TreeImporter(Importer):
     """An export of conversations that are trees.
 
-    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, memories and
-    ignored content. Both raise for what they cannot read.
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and ignored
+    content. Both raise for what they cannot read. A memory is added to `memories`.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
@@ -88,12 +73,8 @@ class TreeImporter(Importer):
     # Of its id, its title, when it began, and its current message.
     keys: ClassVar[tuple[str, str, str, str]]
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
-        self.memories = SavedMemories(self.name)
-
     def read(self) -> Iterator[ImportItem]:
-        """Yield what the file holds, in order, then what the assistant remembers."""
+        self.memories = SavedMemories(self.name)
         yield from super().read()
         yield from self.memories.by_time()
 
@@ -101,12 +82,11 @@ class TreeImporter(Importer):
         raise NotImplementedError
 
     def _convert_message(
-        self, message: dict[str, Any], key: str
-    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the messages of a conversation, from its beginning."""
         id_key, title_key, begun_key, current_key = self.keys
         key: Any = value.get(id_key) or value.get("id")
         check_name(key, "conversation")
@@ -124,21 +104,11 @@ class TreeImporter(Importer):
         for name in branch:
             node = nodes[name]
             if node.message is not None:
-                messages, at = self._convert_message(node.message, name), f"{where}, message {printable(name)}"
+                at = f"{where}, message {printable(name)}"
                 about = {"title": title.strip() or None, "channel": self.name}
-                time = node.time or inherited
-                messages = self._without_memories(messages, at, time)
+                messages = self._convert_message(node.message, name, at, node.time or inherited)
                 yield from self.records(messages, at, key, node.time, inherited, **about)
             inherited = node.time or inherited
-
-    def _without_memories(
-        self, items: Iterator[Message | AssistantMemory | IgnoredContent], where: str, time: datetime | None
-    ) -> Iterator[Message | IgnoredContent]:
-        for item in items:
-            if isinstance(item, AssistantMemory):
-                self.memories.add(item, where, time)
-            else:
-                yield item
 
 
 def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tuple[list[str], str | None]:
@@ -155,15 +125,12 @@ def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tup
 
 
 class ChatGPT(TreeImporter):
-    """ChatGPT's export."""
-
     name = "chatgpt"
     advice = "ask ChatGPT for the export again, and import the zip as it comes"
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation: a tree of nodes."""
         if not isinstance(value, dict) or not isinstance(tree := value.get("mapping", {}), dict):
             return False
         nodes = all(node is None or (isinstance(node, dict) and "message" in node) for node in tree.values())
@@ -180,13 +147,14 @@ class ChatGPT(TreeImporter):
         return nodes
 
     def _convert_message(
-        self, message: dict[str, Any], key: str
-    ) -> Iterator[Message | AssistantMemory | IgnoredContent]:
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
         memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
+        for memory in memories:
+            self.memories.add(memory, where, time)
         if memories:
-            yield from memories
             return
         if hidden := _why_hidden(role, message, metadata):
             yield IgnoredContent(hidden)
@@ -205,7 +173,6 @@ class ChatGPT(TreeImporter):
 
 
 def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[AssistantMemory]:
-    """Yield what a message shows of ChatGPT's memory of the person."""
     content, custom = message["content"], metadata.get("user_context_message_data") or {}
     if role == "assistant" and message.get("recipient") == "bio":
         if not _FORGETS.match(text := _text(content, role)):

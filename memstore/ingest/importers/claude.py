@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from memstore.models import ImportedMemory
@@ -27,8 +28,6 @@ ROLES = {"human": "user", "assistant": "assistant"}
 
 
 class Claude(TreeImporter):
-    """Claude's export."""
-
     name = "claude"
     files = re.compile(rf"{TreeImporter.files.pattern}|(?:.*/)?memories(?:/[^/]*)?\.json")
     advice = "ask Claude for the export again, and import the zip as it comes"
@@ -36,18 +35,15 @@ class Claude(TreeImporter):
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation, with its `chat_messages`, or Claude's memory."""
         return isinstance(value, dict) and (isinstance(value.get("chat_messages"), list) or _MEMORY in value)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the messages of a conversation; add what is remembered to the memories."""
         if _MEMORY not in value:
             yield from super().convert(value, where)
             return
-        projects = (value.get("project_memories") or {}).values()
-        of_kind: list[tuple[str | None, ImportedMemory]] = [(value[_MEMORY], "saved memory")]
-        of_kind += [(text, "project") for text in projects]
-        for text, kind in of_kind:
+        texts: list[tuple[str | None, ImportedMemory]] = [(value[_MEMORY], "saved memory")]
+        texts += [(text, "project") for text in (value.get("project_memories") or {}).values()]
+        for text, kind in texts:
             for paragraph in re.split(r"\n\s*\n", text or ""):
                 if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
                     self.memories.add(AssistantMemory(paragraph, kind), where, None)
@@ -62,7 +58,9 @@ class Claude(TreeImporter):
             before = key
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
+    def _convert_message(
+        self, message: dict[str, Any], key: str, where: str, time: datetime | None
+    ) -> Iterator[Message | IgnoredContent]:
         role = ROLES[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored
@@ -76,7 +74,6 @@ class Claude(TreeImporter):
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
-    """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
     for file in filter(None, [*(message.get("attachments") or ()), *(message.get("files") or ())]):
         name, content = file.get("file_name"), file.get("extracted_content")

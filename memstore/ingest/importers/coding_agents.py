@@ -17,31 +17,18 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from memstore.models import TRUST, UNTRUSTED
 
-from .base import (
-    DEFAULTS,
-    IgnoredContent,
-    Importer,
-    ImportItem,
-    ImportOptions,
-    Message,
-    digest,
-    make_storable,
-    time_or_none,
-)
+from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
 from .files import OpenFile, numbered_values
 from .openai import content_text
 
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
-REWOUND = IgnoredContent("messages that were rewound")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
-_CLAUDE_CODE_KEYS = ("sessionId", "leafUuid", "messageId")
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
     r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
@@ -57,40 +44,28 @@ _LINE = re.compile(
 _EDITOR = re.compile(
     r"\A# (?:Context from my IDE setup|Files mentioned by the user):\n.*?^## My request for Codex:", re.S | re.M
 )
-
-
 # A message that a program wrote in the person's place: on a schedule, or of its own accord.
 _PROGRAM = re.compile(r"\s*(?:\[SYSTEM NOTIFICATION\b|<scheduled-task\b|<<autonomous-loop)")
 
 
 class ClaudeCode(Importer):
-    """Sessions of Claude Code."""
-
     name = "claude-code"
     advice = "it may still be written: import it again"
     files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a line of a session."""
-        return isinstance(value, dict) and "type" in value and not value.keys().isdisjoint(_CLAUDE_CODE_KEYS)
-
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
-        # Ids of messages that were rewound.
-        self._replaced: set[str] = set()
-        # What was typed meanwhile, by each of two kinds of lines.
-        self._queued: Counter[tuple[bool, str]] = Counter()
+        keys = {"sessionId", "leafUuid", "messageId"}
+        return isinstance(value, dict) and "type" in value and not keys.isdisjoint(value)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what one session holds."""
-        self._queued.clear()
+        # What was typed meanwhile, by each of two kinds of lines.
+        self._queued: Counter[tuple[bool, str]] = Counter()
         self._replaced = _find_replaced(entry[1] for entry in numbered_values(file, "", "") if isinstance(entry, tuple))
         file.stream.seek(0)
         yield from super().read_file(file)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the message of a line, or what of it is ignored."""
         role, said, queued = value.get("type"), value.get("message") or {}, value.get("attachment") or {}
         key = value.get("uuid")
         # Typed while the assistant worked; written once or twice.
@@ -104,7 +79,7 @@ class ClaudeCode(Importer):
         if value.get("isSidechain"):
             yield SUBAGENTS
         elif key in self._replaced and role in ROLES:
-            yield REWOUND
+            yield IgnoredContent("messages that were rewound")
         elif value.get("isCompactSummary"):
             yield SUMMARIES
         elif value.get("forkedFrom"):
@@ -162,7 +137,7 @@ def _is_prompt(line: dict[str, Any]) -> bool:
 
 
 class Codex(Importer):
-    """Sessions of Codex. Messages are known by their place: lines of older versions have no ids."""
+    """Messages are known by their place: lines of older versions have no ids."""
 
     name = "codex"
     advice = ClaudeCode.advice
@@ -170,17 +145,14 @@ class Codex(Importer):
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is the line with which a session begins."""
         return isinstance(value, dict) and value.get("type") == "session_meta" and "payload" in value
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what one session holds."""
         self._session: dict[str, Any] = {}
         self._messages = 0
         yield from super().read_file(file)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the message of a line, or what of it is ignored."""
         item = value.get("payload") or {}
         kind = str(item.get("type"))
         if value["type"] == "session_meta":

@@ -28,19 +28,15 @@ from memstore.text import is_deep, read_json
 T = TypeVar("T")
 
 HEAD_BYTES = 64 * 1024
-SNIFFED_VALUES = 20
 CHUNK = 256 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
 # Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
 LONGEST_VALUE = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
-GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
-NOTHING_IN_ARCHIVES = re.compile(r"(?!)")
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
-_ANY = re.compile(r"(?s:.*)")
 # Leftovers of a Mac and of file managers in an archive.
 _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
@@ -66,7 +62,6 @@ def printable(text: str, longest: int = 60) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Raise `InvalidInput` unless the path is a file or a folder that can be read."""
     with suppress(OSError):  # such as for a name that is too long
         if (path.is_file() or path.is_dir()) and os.access(path, os.R_OK):
             return
@@ -80,8 +75,15 @@ def find_damage(path: Path) -> str | None:
             return None
         if is_zip(path):
             with _open_zip(path) as archive:
-                names = [name for name in archive.namelist() if not name.endswith("/")]
-                return _find_lock(archive, names) if names else "is a zip without files"
+                damage = "is a zip without files"
+                for name in archive.namelist():
+                    try:
+                        if not name.endswith("/"):
+                            _open_member(archive, name).close()
+                            return None
+                    except zipfile.BadZipFile as error:
+                        damage = f"is damaged or locked ({printable(str(error), 200)})"
+                return damage
         with open_file(path) as stream:
             if not stream.read1(HEAD_BYTES).strip():
                 return "is empty"
@@ -90,28 +92,15 @@ def find_damage(path: Path) -> str | None:
         return f"is cut off or damaged ({printable(str(error), 200)})"
 
 
-def _find_lock(archive: zipfile.ZipFile, names: Iterable[str]) -> str | None:
-    """Return why no file of a zip can be opened; None if one can."""
-    error: zipfile.BadZipFile | None = None
-    for name in names:
-        try:
-            _open_member(archive, name).close()
-        except zipfile.BadZipFile as failure:
-            error = failure
-        else:
-            return None
-    return f"is damaged or locked ({printable(str(error), 200)})"
-
-
 @contextmanager
 def open_file(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
     with io.BufferedReader(io.FileIO(path), CHUNK) as raw:
-        if raw.peek(2)[:2] != GZIP:
-            yield raw
-            return
-        with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield unpacked
+        yield unpack(raw)
+
+
+def unpack(raw: io.BufferedReader[Any]) -> io.BufferedIOBase:
+    return gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
 
 
 def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
@@ -129,12 +118,10 @@ def _read_up_to(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def is_single(path: Path) -> bool:
-    """Return whether a path is a file that is no zip."""
     return path.is_file() and not is_zip(path)
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file is a zip, whatever it is called."""
     return path.is_file() and read_head(path, 4) in ZIP
 
 
@@ -154,20 +141,18 @@ def read_files(
 
     A file that cannot be opened is reported, with `advice`.
     """
-    where = ""
+    where, damage = "", "the file is damaged or locked"
     try:
         for name, where, open_one in _files(path, wanted):
             try:
                 with open_one() as stream:
                     yield from read(OpenFile(name, where, stream))
             except READ_ERRORS as error:
-                yield ImportProblem(where, f"the file is damaged or locked ({printable(str(error), 200)}); {advice}")
+                yield ImportProblem(where, f"{damage} ({printable(str(error), 200)}); {advice}")
         if not where:
             yield ImportProblem(printable(path.name), f"it does not hold the history; {advice}")
     except zipfile.BadZipFile as error:
-        yield ImportProblem(
-            printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {advice}"
-        )
+        yield ImportProblem(printable(path.name), f"{damage} ({printable(str(error), 200)}); {advice}")
 
 
 def open_files(path: Path, wanted: re.Pattern[str]) -> Iterator[OpenFile]:
@@ -179,7 +164,6 @@ def open_files(path: Path, wanted: re.Pattern[str]) -> Iterator[OpenFile]:
 
 
 def read_start(file: OpenFile) -> bytes:
-    """Return the first bytes of an open file, without its BOM and blanks."""
     return _read_up_to(file.stream, HEAD_BYTES).removeprefix(BOM).lstrip()
 
 
@@ -190,9 +174,8 @@ def first_values(file: OpenFile) -> list[Any]:
         is_json = read_start(file)[:1] in (b"{", b"[")
         file.stream.seek(0)
         if is_json:
-            values = [
-                entry[1] for entry in islice(numbered_values(file, "", ""), SNIFFED_VALUES) if isinstance(entry, tuple)
-            ]
+            entries = islice(numbered_values(file, "", ""), 20)
+            values = [entry[1] for entry in entries if isinstance(entry, tuple)]
         file.stream.seek(0)
     return [value for value in values if isinstance(value, dict | list)]
 
@@ -200,7 +183,7 @@ def first_values(file: OpenFile) -> list[Any]:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _files(path, _ANY)]
+        return [name for name, _, _ in _files(path, re.compile(r"(?s:.*)"))]
     return []
 
 
@@ -224,12 +207,9 @@ def _files(
 
 def _files_below(path: Path) -> list[Path]:
     """Return the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
-    files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
-    return sorted(
-        file
-        for file in files
-        if file.is_file() and not file.is_symlink() and not _HIDDEN.fullmatch(file.relative_to(path).as_posix())
-    )
+    files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+    files = [file for file in files if file.is_file() and not file.is_symlink()]
+    return sorted(file for file in files if not _HIDDEN.fullmatch(file.relative_to(path).as_posix()))
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:
@@ -268,7 +248,6 @@ def numbered_lines(readline: Callable[[int], bytes], longest: int) -> Iterator[t
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line; raise `InvalidInput` for what is none."""
     try:
         value = read_json(line.decode())
     except UnicodeDecodeError as error:

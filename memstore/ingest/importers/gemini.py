@@ -14,24 +14,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from html import unescape
-from pathlib import Path
 from typing import Any
 
 from memstore.language import WORD, word_set
 
-from .base import (
-    DEFAULTS,
-    INHERITED,
-    IgnoredContent,
-    Importer,
-    ImportItem,
-    ImportOptions,
-    Message,
-    make_storable,
-    parse_time,
-)
-
-GAP = timedelta(minutes=30)
+from .base import INHERITED, IgnoredContent, Importer, ImportItem, Message, make_storable, parse_time
 
 _PROMPT = re.compile(
     r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
@@ -42,24 +29,18 @@ _CONVERSATION = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[
 
 
 class Gemini(Importer):
-    """Gemini's activities in Google's Takeout."""
-
     name = "gemini"
     advice = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
     files = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
     unit = "activity"
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
-        self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
-
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is an activity of Gemini's."""
         return isinstance(value, dict) and {"title", "time"} <= value.keys() and _is_geminis(value)
 
     def read(self) -> Iterator[ImportItem]:
-        """Yield the prompts and the answers, the oldest first: they are held until all are read."""
+        # They are held until all are read: the newest comes first.
+        self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
         yield from super().read()
         talk, last_of_talk, last, same_time = "", None, None, 0
         for when, where, value in sorted(self._activities, key=lambda activity: activity[0]):
@@ -68,13 +49,12 @@ class Gemini(Importer):
             if key := _conversation_id(value):
                 conversation = f"gemini {key}"
             else:
-                if last_of_talk is None or when - last_of_talk > GAP:
+                if last_of_talk is None or when - last_of_talk > timedelta(minutes=30):
                     talk = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
                 conversation, last_of_talk = talk, when
             yield from self.records(_messages(value, when, same_time), where, conversation, when, channel=self.name)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Hold an activity until all are read."""
         if not _is_geminis(value):
             yield IgnoredContent("activities of other products")
         elif not _OTHERS.isdisjoint(WORD.findall(value["title"])[:1]):
@@ -104,12 +84,8 @@ def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[
     ):
         text, kept = make_storable(said)
         if text.strip():
-            yield {
-                "role": role,
-                "content": text,
-                "external_id": f"{when.isoformat()}{number}/{role}",
-                "metadata": kept | metadata,
-            }
+            id = f"{when.isoformat()}{number}/{role}"
+            yield {"role": role, "content": text, "external_id": id, "metadata": kept | metadata}
 
 
 _BREAKS = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}

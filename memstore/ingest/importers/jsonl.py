@@ -27,8 +27,6 @@ from .files import MAX_LINE_BYTES, PRETTY, ImportProblem, OpenFile, is_single, n
 
 
 class Jsonl(Importer):
-    """memstore-jsonl."""
-
     name = "jsonl"
     advice = "get it whole and import it again"
     files = re.compile(r".*\.(?:jsonl|ndjson)(?:\.gz)?", re.IGNORECASE)
@@ -40,11 +38,9 @@ class Jsonl(Importer):
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a message with its conversation."""
         return isinstance(value, dict) and {"conversation", "role"} <= value.keys()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield each line's message, or the reason why it has none; blank lines are skipped."""
         for number, line in numbered_lines(file.stream.readline, MAX_LINE_BYTES):
             where = f"{file.where}, line {number}"
             if line is None:

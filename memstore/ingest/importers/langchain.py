@@ -13,13 +13,12 @@ A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Message, digest, make_storable
-from .files import printable
+from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable
+from .files import OpenFile, printable
 from .openai import convert_message
 
 ROLES = {
@@ -32,30 +31,25 @@ ROLES = {
     "tool": "tool",
     "function": "tool",
 }
-
 KINDS = (*ROLES, "chat")
 
 
 class LangChain(Importer):
-    """Messages of LangChain."""
-
     name = "langchain"
     advice = "write it anew with messages_to_dict or dumpd, as JSON"
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         # The number of messages of each conversation, and their digest.
         self._read: dict[str, tuple[int, str]] = {}
         self._unnamed_lists = 0
+        yield from super().read_file(file)
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a message, a list of them, or has some."""
         pairs = map(_kind_and_fields, _messages(value) or ())
         return any(kind in ("human", "ai") and "content" in fields for kind, fields in pairs)
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
-        """Yield a message, or those of a list."""
         messages, about = _messages(value), value if isinstance(value, dict) else {}
         if messages is None:
             raise InvalidInput(f"it is no message, and holds no list of them; {self.advice}")

@@ -16,12 +16,8 @@ from memstore.models import IMPORTED_MEMORY, ImportedMemory
 
 from .base import IMPORTED, Record, digest, make_storable
 
-LATEST = datetime.max.replace(tzinfo=UTC)
-
 
 class AssistantMemory(NamedTuple):
-    """A memory with its kind, and when it was saved, where that is known."""
-
     text: str
     kind: ImportedMemory
     time: datetime | None = None
@@ -43,10 +39,9 @@ class SavedMemories:
         metadata |= {IMPORTED_MEMORY: memory.kind} | ({} if time else IMPORTED)
         message = {"role": "user", "content": text, "external_id": id, "metadata": metadata}
         message |= {"occurred_at": time} if time else {}
-        conversation = f"{self.channel}-memories"
-        about = {"title": "Saved memories", "channel": self.channel}
-        self.records[id] = Record(conversation=conversation, message=message, where=where, **about)
+        name, title = f"{self.channel}-memories", "Saved memories"
+        self.records[id] = Record(conversation=name, message=message, title=title, channel=self.channel, where=where)
 
     def by_time(self) -> Iterator[Record]:
-        """Yield the memories as messages, the latest last."""
-        yield from sorted(self.records.values(), key=lambda record: record.message.get("occurred_at", LATEST))
+        latest = datetime.max.replace(tzinfo=UTC)
+        yield from sorted(self.records.values(), key=lambda record: record.message.get("occurred_at", latest))

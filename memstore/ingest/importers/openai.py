@@ -100,26 +100,21 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 class OpenAIChats(Importer):
-    """Conversations as OpenAI's API has them."""
-
     name = "openai"
     advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
     def recognizes(value: Any) -> bool:
-        """Return whether a value is a conversation, with messages that have OpenAI's roles."""
         messages = _chat(value).get("messages")
         first = messages[0] if isinstance(messages, list) and messages else None
         return isinstance(first, dict) and first.get("role") in ROLES
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
-        """Yield the messages of a conversation."""
         chat = _chat(value)
         messages, before = chat["messages"], None
         if chat.get("tools"):
             yield IgnoredContent("definitions of tools")
-        named = value.get("id") or chat.get("id")
-        name = f"{named}" if named else derive_name(messages, "training", self.equal_counts)
+        name = str(value.get("id") or chat.get("id") or derive_name(messages, "training", self.equal_counts))
         title = make_storable(str(value.get("title") or chat.get("title") or ""))[0].strip() or None
         for number, message in enumerate(messages, 1):
             at = f"{where}, message {number}"
@@ -127,8 +122,7 @@ class OpenAIChats(Importer):
                 if isinstance(time, ImportProblem):
                     yield time
                 else:
-                    said = _convert(message, f"turn:{number}")
-                    yield from self.records(said, at, name, time, before, title=title)
+                    yield from self.records(_convert(message, f"turn:{number}"), at, name, time, before, title=title)
                     before = time or before
 
 
@@ -139,7 +133,6 @@ def _chat(value: Any) -> dict[str, Any]:
 
 
 def _time(message: dict[str, Any]) -> Iterator[datetime | None]:
-    """Yield the time of a message, if it has one; raise `InvalidInput` for one that cannot be read."""
     time = next((message[key] for key in TIME_KEYS if message.get(key) is not None), None)
     yield None if time is None else parse_time(time)
 

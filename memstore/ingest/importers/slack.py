@@ -16,19 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
+from .base import IgnoredContent, Importer, ImportItem, Record, make_storable, parse_time
 from .files import OpenFile, list_names, read_files
 
-SPOKEN = (
-    None,
-    "bot_message",
-    "thread_broadcast",
-    "me_message",
-    "file_share",
-    "file_comment",
-    "reply_broadcast",
-)
-
+SPOKEN = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
 _CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
 _DAY = re.compile(r"(?:.*/)?[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}\.json")
@@ -37,14 +28,15 @@ _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
 class Slack(Importer):
-    """Slack's export."""
-
     name = "slack"
     advice = "ask Slack for the export again, and import the zip as it comes"
     unit = "message"
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        super().__init__(path, options)
+    @classmethod
+    def sniff(cls, path: Path) -> bool:
+        return any(_DAY.fullmatch(name) for name in list_names(path))
+
+    def read(self) -> Iterator[ImportItem]:
         # Names by id.
         self._people: dict[str, str] = {}
         # All that each is called by, and the id, in lower case.
@@ -52,15 +44,6 @@ class Slack(Importer):
         self._bots: set[str] = set()
         # Ids and titles by id, and by name of the folder.
         self._channels: dict[str, tuple[str, str | None]] = {}
-        self._me: str | None = None
-
-    @classmethod
-    def sniff(cls, path: Path) -> bool:
-        """Return whether a zip or folder has the days of channels."""
-        return any(_DAY.fullmatch(name) for name in list_names(path))
-
-    def read(self) -> Iterator[ImportItem]:
-        """Yield the messages of each channel, in the order of time."""
         names = list_names(self.path)
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
@@ -89,7 +72,6 @@ class Slack(Importer):
         yield from ()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield the messages of a day in a channel, in the order of time."""
         folder = Path(file.name).parent.name or file.name
         conversation, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
@@ -131,16 +113,12 @@ class Slack(Importer):
         yield Record(conversation=conversation, message=message, title=title, channel=self.name, where=where)
 
     def _find_person(self, named: str) -> str:
-        """Return the id of a name or an id; raise `OptionMissing` where nobody is called that."""
         for key, names in self._names.items():
             if named.casefold() in names:
                 return key
         if not self._people and _ID.fullmatch(named):
             return named
         raise self.unknown_me(sorted(self._people.values()) or ["an id, for its users.json cannot be read"])
-
-    def _plain(self, text: str) -> str:
-        return html.unescape(_MARKED.sub(self._visible, text))
 
     def _visible(self, mark: re.Match[str]) -> str:
         kind, target, label = mark[1], mark[2], mark[3]
@@ -157,11 +135,10 @@ class Slack(Importer):
         text, attachments = value.get("text") or "", value.get("attachments") or ()
         if not text.strip() and not attachments:
             text = _block_text(value.get("blocks") or [])
-        yield self._plain(text)
-        for attachment in attachments:
-            # Else it is the preview of a link.
-            if is_bot or attachment.get("is_share") or not text.strip():
-                yield self._plain(_attachment_text(attachment))
+        # Else an attachment is the preview of a link.
+        shown = [part for part in attachments if is_bot or part.get("is_share") or not text.strip()]
+        for plain in (text, *map(_attachment_text, shown)):
+            yield html.unescape(_MARKED.sub(self._visible, plain))
         for file in value.get("files") or ():
             name = file.get("title") or file.get("name")
             yield f"[file: {name}]" if name else "[file]"

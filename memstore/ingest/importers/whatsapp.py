@@ -46,7 +46,6 @@ _HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 �
 _HOURS |= dict.fromkeys(word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחה״צ ch ös بظ"), 12)
 _OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
 _WORD = r"[^\W\d_][^\d:\[\]\n]{0,14}?"
-BUDDHIST_YEARS_AHEAD = 543
 _DATE = rf"(?P<date>\d{{1,4}}(?:[{_MARKS}]*[./-][{_MARKS}]*\s?\d{{1,4}}){{2}})[{_MARKS}]*"
 _CLOCK = (
     rf"(?P<before>{_WORD})?[\s\u202f]?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?"
@@ -98,20 +97,16 @@ _DOWNLOAD_NUMBER = re.compile(r" ?\([0-9]+\)$")
 
 
 class WhatsApp(Importer):
-    """WhatsApp's chats."""
-
     name = "whatsapp"
     advice = "export the chat again, without media"
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        """Return whether of a text's first lines any begins with a time, as WhatsApp writes it."""
         starts = map(read_start, open_files(path, cls.files))
         return any(_header(line) for start in starts for line in start.decode(errors="replace").splitlines()[:20])
 
     def read(self) -> Iterator[ImportItem]:
-        """Yield the messages of each chat."""
         return read_files(self.path, self.files, self.read_file, self.advice)
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
@@ -136,15 +131,15 @@ class WhatsApp(Importer):
             yield ImportProblem(file.where, f"no line of it says who said something, and when; {self.advice}")
             return
         for number in lost:
-            yield ImportProblem(
-                f"{file.where}, line {number}", f"it belongs to no message: none begins before it; {self.advice}"
-            )
+            reason = f"it belongs to no message: none begins before it; {self.advice}"
+            yield ImportProblem(f"{file.where}, line {number}", reason)
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
             raise OptionMissing(
                 "WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin"
             )
-        me = next((name for name in speakers if _is_same(name, self.options.me)), None)
+        named = None if self.options.me is None else self.options.me.strip("~ ").casefold()
+        me = next((name for name in speakers if name.casefold() == named), None)
         chat = _chat_name(self.path, file.name)
         if me is None:
             self._check_absence(speakers, chat)
@@ -180,17 +175,13 @@ class WhatsApp(Importer):
             text = f"[{omitted['kind'] or 'media'}]"
         if not text.strip():
             return IgnoredContent("empty messages")
-        message: Message = {"role": "user", "content": text, "name": speaker}
-        external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.equal_counts)
-        if speaker == me:
-            del message["name"]
+        message: Message = {"role": "user", "content": text, "name": speaker, "occurred_at": shown.isoformat()}
+        external_id = derive_id(None, chat, message, self.equal_counts)
         when = shown.replace(tzinfo=self.options.timezone).astimezone(UTC)
         message |= {"occurred_at": when, "external_id": external_id, "metadata": metadata}
+        if speaker == me:
+            del message["name"]
         return Record(conversation=chat, message=message, channel=self.name, where=where)
-
-
-def _is_same(name: str, me: str | None) -> bool:
-    return me is not None and name.casefold() == me.strip("~ ").casefold()
 
 
 def _header(line: str) -> re.Match[str] | None:
@@ -240,10 +231,11 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
 
 def _find_order(dates: list[str]) -> DateOrder:
     """Return the order of day, month and year in all these dates; raise `OptionMissing` if several fit, or none."""
-    read: dict[DateOrder, list[date | None]] = {
-        order: [_parse_day(written, order) for written in dates] for order in get_args(DateOrder)
-    }
-    possible = {order: [day for day in days if day] for order, days in read.items() if all(days)}
+    possible: dict[DateOrder, list[date]] = {}
+    for order in get_args(DateOrder):
+        days = [day for written in dates if (day := _parse_day(written, order))]
+        if len(days) == len(dates):
+            possible[order] = days
     why = "may be read in two ways" if possible else "are written in more than one order"
     # A chat is written in the order of its time.
     if len(possible) > 1:
@@ -266,7 +258,8 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
     if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
         return None
     try:
-        thai = BUDDHIST_YEARS_AHEAD if int(year) > 2400 else 0
-        return date(int(year) + (2000 if len(year) == 2 else -thai), int(month), int(day))
+        years = int(year) + (2000 if len(year) == 2 else 0)
+        # The Thai count the years of Buddha.
+        return date(years - 543 if years > 2400 else years, int(month), int(day))
     except ValueError:
         return None

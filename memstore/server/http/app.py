@@ -24,49 +24,15 @@ from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError, MemstoreError
-from memstore.server.http import conversations, erasures, memory, operations
-from memstore.server.http.dependencies import (
-    BEARER,
-    AuthenticationMiddleware,
-    Authenticator,
-    get_principal,
-    get_store,
-    get_user,
-    refuse_ignored_input,
-)
+from memstore.server.http import conversations, dependencies, erasures, memory, middleware, operations
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
-from memstore.server.http.middleware import (
-    API,
-    LOCAL_HOSTS,
-    MAX_FORM_BYTES,
-    MCP,
-    UI,
-    RequestMiddleware,
-    disable_timeout,
-    extend_timeout,
-)
 from memstore.server.ui.app import create_ui
-from memstore.settings import Settings
 
 if TYPE_CHECKING:
     # Another extra, which may not be there.
     from memstore.server.mcp.server import McpApp
 
-ROUTERS = (
-    conversations.users,
-    conversations.conversations,
-    conversations.messages,
-    memory.contexts,
-    memory.facts,
-    erasures.erasures,
-    operations.derive,
-)
-BACKLOG = 2048
-# Longer than a proxy keeps its side, which would else ask on a connection that ends.
-KEEP_ALIVE_SECONDS = 75
-# Of an answer, and of running ones once the server is to stop.
-ANSWER_SECONDS, STOP_SECONDS = 60.0, 20
-SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
+ANSWER_SECONDS = 60.0
 
 
 def create_app(
@@ -82,7 +48,7 @@ def create_app(
     `allow_local` needs no token until the first one is made; `hosts` are the names by which the server may be asked
     (none: any); `mcp` is served at /mcp/{user} to those who may see that user; with `ui_writes` pages take forms.
     """
-    authenticator = Authenticator(store.tokens, allow_local=allow_local)
+    authenticator = dependencies.Authenticator(store.tokens, allow_local=allow_local)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -91,7 +57,7 @@ def create_app(
 
     app = ProblemAPI(
         title="memstore",
-        summary=SUMMARY,
+        summary="Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out.",
         version=__version__,
         # Its pages load scripts from elsewhere.
         docs_url=None,
@@ -103,24 +69,34 @@ def create_app(
     )
     app.state.store, app.state.authenticator = store, authenticator
     api = APIRouter(
-        prefix=API, dependencies=[Depends(BEARER), Depends(refuse_ignored_input)], responses=ERROR_RESPONSES
+        prefix=middleware.API,
+        dependencies=[Depends(dependencies.BEARER), Depends(dependencies.refuse_ignored_input)],
+        responses=ERROR_RESPONSES,
     )
-    for router in ROUTERS:
+    for router in (
+        conversations.users,
+        conversations.conversations,
+        conversations.messages,
+        memory.contexts,
+        memory.facts,
+        erasures.erasures,
+        operations.derive,
+    ):
         api.include_router(router)
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
-    app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
-    app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
-    app.add_middleware(AuthenticationMiddleware, authenticator=authenticator)
+        app.router.routes.append(Route(f"{middleware.MCP}/{{user:name}}", _RequireUser(mcp)))
+    app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{middleware.UI}/")))
+    app.mount(middleware.UI, create_ui(store, authenticator, writes=ui_writes))
+    app.add_middleware(dependencies.AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    max_bodies = {f"{UI}/": MAX_FORM_BYTES, "": store.settings.server_body_bytes}
+    max_bodies = {f"{middleware.UI}/": middleware.MAX_FORM_BYTES, "": store.settings.server_body_bytes}
     if mcp is not None:
-        max_bodies = {f"{MCP}/": mcp.max_body, **max_bodies}
+        max_bodies = {f"{middleware.MCP}/": mcp.max_body, **max_bodies}
     # Added last: it is the outermost.
-    app.add_middleware(RequestMiddleware, timeout=ANSWER_SECONDS, max_bodies=max_bodies)
+    app.add_middleware(middleware.RequestMiddleware, timeout=ANSWER_SECONDS, max_bodies=max_bodies)
     return app
 
 
@@ -132,15 +108,19 @@ class _RequireUser:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        await get_user(request.path_params["user"], await get_store(request), await get_principal(request))
+        await dependencies.get_user(
+            request.path_params["user"],
+            await dependencies.get_store(request),
+            await dependencies.get_principal(request),
+        )
         if scope["method"] == HTTPMethod.GET:
-            disable_timeout(scope)  # it listens to a stream
+            middleware.disable_timeout(scope)  # it listens to a stream
 
         async def receive_in_time() -> Message:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
                 # The whole request is here, and a call has a timeout of its own, which its answer explains.
-                extend_timeout(scope)
+                middleware.extend_timeout(scope)
             return message
 
         await self._app(scope, receive_in_time, send)
@@ -150,7 +130,6 @@ class GracefulServer(uvicorn.Server):
     """Stops gracefully: no new connections, requests under way are finished."""
 
     def stop(self) -> None:
-        """Begin to stop."""
         self.should_exit = True
 
     @contextmanager
@@ -187,15 +166,15 @@ async def serve(
                 "this machine is served."
             )
         bracketed = f"[{host}]" if ":" in host else host
-        hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
+        hosts = (bracketed, *middleware.LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         operations.collect_metrics()
         app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui_writes=ui_writes)
         with open_socket(host, port) as listener:
             on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens)
-            await GracefulServer(uvicorn_config(app, store.settings)).serve(sockets=[listener])
+            await GracefulServer(uvicorn_config(app)).serve(sockets=[listener])
 
 
-def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+def uvicorn_config(app: FastAPI) -> uvicorn.Config:
     """Return uvicorn's configuration, with no log of its own: its lines have paths, and so names."""
     return uvicorn.Config(
         app,
@@ -204,8 +183,9 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=STOP_SECONDS,
+        # Longer than a proxy keeps its side, which would else ask on a connection that ends.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=20,
     )
 
 
@@ -222,7 +202,7 @@ def open_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket, on any free port for 0. Raise `ConfigurationError` where the port is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        server = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        server = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         message = f"{host} has no port {port} for it ({error.strerror}): give another --port, 0 for any."
         raise ConfigurationError(message) from None

@@ -12,24 +12,12 @@ from pydantic import BaseModel, BeforeValidator, Field
 from memstore.errors import NotFound
 from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
-from memstore.server.http.dependencies import (
-    CONVERSATION,
-    CONVERSATIONS,
-    OPERATOR,
-    USER,
-    ConversationDep,
-    Page,
-    PageParams,
-    StoreDep,
-    StrictModel,
-    UserDep,
-)
+from memstore.server.http import dependencies
+from memstore.server.http.dependencies import ConversationDep, Page, PageParams, StoreDep, StrictModel, UserDep
 
 users = APIRouter(tags=["users"])
-conversations = APIRouter(prefix=CONVERSATIONS, tags=["conversations"])
-messages = APIRouter(prefix=f"{CONVERSATION}/messages", tags=["messages"])
-MAX_LEVEL = 100
-MAX_MESSAGES = 1000
+conversations = APIRouter(prefix=dependencies.CONVERSATIONS, tags=["conversations"])
+messages = APIRouter(prefix=f"{dependencies.CONVERSATION}/messages", tags=["messages"])
 MAX_SEQ = 2**62
 
 
@@ -41,7 +29,7 @@ class UserStats(BaseModel):
     usage: list[Usage]
 
 
-@users.get("/users", dependencies=OPERATOR)
+@users.get("/users", dependencies=dependencies.OPERATOR)
 async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Page[str]:
     """Return the names of all users, sorted. The operator's."""
     (after,) = params.position(tuple[str]) or ("",)
@@ -53,14 +41,14 @@ async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) ->
     return params.page(names, lambda name: [name])
 
 
-@users.get(USER)
+@users.get(dependencies.USER)
 async def get_user_stats(user: UserDep, store: StoreDep) -> UserStats:
     """Return how much is stored of a user, zeros before the first message, and what calls of chat models cost."""
     name = user.name
     return UserStats(name=name, stats=await store.stats(user=name), usage=await store.usage(user=name))
 
 
-@users.get("/stats", dependencies=OPERATOR)
+@users.get("/stats", dependencies=dependencies.OPERATOR)
 async def get_stats(store: StoreDep) -> dict[str, int | list[Usage]]:
     """Return how much is stored of all users together, and what calls of chat models cost. The operator's."""
     return {**await store.stats(), "usage": await store.usage()}
@@ -77,8 +65,6 @@ class ConversationEdit(StrictModel):
 
 
 class ConversationParams(PageParams):
-    """The filter and page of conversations."""
-
     channel: str | None = None
 
 
@@ -108,7 +94,7 @@ async def edit_conversation(conversation: ConversationDep, body: ConversationEdi
 
 @conversations.get("/{conversation:name}/summaries")
 async def list_summaries(
-    conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=MAX_LEVEL)] = None
+    conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=100)] = None
 ) -> list[Summary]:
     """Return the summaries by level and in order; level 0 are those that were asked for."""
     return await conversation.summaries(level=level)
@@ -117,17 +103,13 @@ async def list_summaries(
 class NewMessages(StrictModel):
     """Messages, in order; all are stored or none."""
 
-    messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(
-        min_length=1, max_length=MAX_MESSAGES
-    )
+    messages: list[Annotated[NewMessage, BeforeValidator(drop_empty_keys)]] = Field(min_length=1, max_length=1000)
     on_conflict: Literal["error", "skip"] = Field(
         "error", description="a known id with other content: refused, or skipped"
     )
 
 
 class MessageParams(PageParams):
-    """The filter and page of messages."""
-
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
 

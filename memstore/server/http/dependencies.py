@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPMethod, HTTPStatus
-from typing import Annotated, Any, Final, Generic, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -54,11 +54,9 @@ class Name(Convertor[str]):
     regex = "[^/]+"
 
     def convert(self, value: str) -> str:
-        """Return the name."""
         return unquote(value, errors="surrogateescape")
 
     def to_string(self, value: str) -> str:
-        """Return the part of a path."""
         return quote(value, safe="")
 
 
@@ -94,11 +92,7 @@ class Principal:
     user_name: str | None = None
 
     def can_access(self, user_id: UUID) -> bool:
-        """Return whether this user's memory is open."""
         return self.user_id in (None, user_id)
-
-
-LOCAL_USER: Final = Principal(None)
 
 
 class Authenticator:
@@ -108,11 +102,10 @@ class Authenticator:
         self._tokens, self._allow_local = tokens, allow_local
 
     async def find(self, token_hash: bytes | None) -> Principal | None:
-        """Return the principal of a token; None for an invalid one."""
         try:
             if token_hash is None:
                 self._allow_local = self._allow_local and not await self._tokens.exist()
-                return LOCAL_USER if self._allow_local else None
+                return Principal(None) if self._allow_local else None
             holder = await self._tokens.holder(token_hash)
         except MemstoreError:
             raise database_unavailable() from None
@@ -126,7 +119,6 @@ async def bearer_token(request: Request) -> bytes | None:
 
 
 async def get_store(request: Request) -> AsyncMemoryStore:
-    """Return the store."""
     store: AsyncMemoryStore = request.app.state.store
     return store
 
@@ -138,29 +130,24 @@ class AuthenticationMiddleware:
         self._app, self._authenticator = app, authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request; answer 401 without a valid token."""
         if scope["type"] == "http" and scope["path"].startswith(PROTECTED):
             try:
-                scope["state"]["principal"] = await self._authenticate(Request(scope))
+                principal = await self._authenticator.find(await bearer_token(Request(scope)))
+                if principal is None:
+                    detail = (
+                        "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
+                        "This one is missing, is unknown, has expired or was revoked."
+                    )
+                    challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
+                    raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
             except Problem as problem:
                 await problem.response()(scope, receive, send)
                 return
+            scope["state"]["principal"] = principal
         await self._app(scope, receive, send)
-
-    async def _authenticate(self, request: Request) -> Principal:
-        principal = await self._authenticator.find(await bearer_token(request))
-        if principal is not None:
-            return principal
-        detail = (
-            "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
-            "This one is missing, is unknown, has expired or was revoked."
-        )
-        challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
-        raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
 
 
 async def get_principal(request: Request) -> Principal:
-    """Return the principal that the middleware found."""
     principal: Principal = request.state.principal
     return principal
 
@@ -171,7 +158,6 @@ NamePart = Annotated[str, Path(min_length=1, description="percent-encoded: `a%2F
 
 
 async def require_operator(principal: PrincipalDep) -> None:
-    """Refuse the token of one user."""
     if principal.user_id is not None:
         detail = "This is the operator's: use a token that was made with `memstore token create --operator`."
         raise Problem(HTTPStatus.FORBIDDEN, "operators-only", detail)
@@ -202,7 +188,11 @@ ConversationDep = Annotated[AsyncConversationScope, Depends(get_conversation)]
 async def refuse_ignored_input(request: Request) -> None:
     """Refuse what would be ignored, such as a wish to rehearse: a repeated parameter, a body where none is read."""
     route = request.scope["route"]
-    lists = {param.alias for param in get_flat_params(route.dependant) if _is_list(param.field_info.annotation)}
+    lists = set()
+    for param in get_flat_params(route.dependant):
+        annotation = param.field_info.annotation
+        if any(get_origin(each) is list for each in (annotation, *get_args(annotation))):
+            lists.add(param.alias)
     counts = Counter(name for name, _ in request.query_params.multi_items() if name not in lists)
     wrong = [{"where": f"query.{name}", "what": "give it once"} for name, count in counts.items() if count > 1]
     takes_body = request.method not in (HTTPMethod.DELETE, HTTPMethod.POST) or route.body_field
@@ -213,20 +203,12 @@ async def refuse_ignored_input(request: Request) -> None:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 
-def _is_list(annotation: Any) -> bool:
-    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
-
-
 class Page(BaseModel, Generic[T]):
-    """A page of a list."""
-
     items: list[T]
     next_cursor: str | None = Field(default=None, description="of the next page; null: this is the last")
 
 
 class PageParams(StrictModel):
-    """The page of a list: its limit and cursor."""
-
     cursor: str | None = Field(None, min_length=1, description="`next_cursor` of the page before")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
 
@@ -242,7 +224,6 @@ class PageParams(StrictModel):
 
 
 def encode_cursor(position: Sequence[Any]) -> str:
-    """Return the cursor of a position."""
     return base64.urlsafe_b64encode(json.dumps(position, default=str).encode()).decode().rstrip("=")
 
 

@@ -15,39 +15,24 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memstore.errors import (
-    BudgetTooSmall,
-    ConfigurationError,
-    Conflict,
-    DatabaseUnreachable,
-    EmbedderMismatch,
-    InvalidInput,
-    MemstoreError,
-    ModelUnavailable,
-    NotFound,
-    ProviderError,
-    ProviderMissing,
-    SchemaOutdated,
-)
+from memstore import errors
 from memstore.models import Json
 
 MEDIA_TYPE = "application/problem+json"
-TYPE_PREFIX = "urn:memstore:problem:"
-RETRY_AFTER_SECONDS = "5"
 # The first that fits counts.
-STATUS: Mapping[type[MemstoreError], HTTPStatus] = {
-    NotFound: HTTPStatus.NOT_FOUND,
-    InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
-    BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
-    Conflict: HTTPStatus.CONFLICT,
-    DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
-    SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
-    ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    ProviderMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
-    EmbedderMismatch: HTTPStatus.CONFLICT,
-    ProviderError: HTTPStatus.BAD_GATEWAY,
-    MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
+STATUS: Mapping[type[errors.MemstoreError], HTTPStatus] = {
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
+    errors.BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.Conflict: HTTPStatus.CONFLICT,
+    errors.DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ProviderMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.EmbedderMismatch: HTTPStatus.CONFLICT,
+    errors.ProviderError: HTTPStatus.BAD_GATEWAY,
+    errors.MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 FRAMEWORK_ERRORS = {
     HTTPStatus.BAD_REQUEST: ("bad-request", "The body cannot be read: give JSON in UTF-8."),
@@ -81,14 +66,14 @@ class Problem(HTTPException):
     def __init__(
         self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
     ) -> None:
-        again = {"Retry-After": RETRY_AFTER_SECONDS} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        again = {"Retry-After": "5"} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
         super().__init__(status, detail, {**again, **(headers or {})})
         self.kind, self.extra = kind, extra
 
     def response(self) -> Response:
         """Return the problem as it is sent: in ASCII, as a message may quote half a surrogate pair."""
-        title = HTTPStatus(self.status_code).phrase
-        body = {"type": TYPE_PREFIX + self.kind, "title": title, "status": self.status_code, "detail": self.detail}
+        type, title = f"urn:memstore:problem:{self.kind}", HTTPStatus(self.status_code).phrase
+        body = {"type": type, "title": title, "status": self.status_code, "detail": self.detail}
         return Response(json.dumps(body | self.extra), self.status_code, self.headers, MEDIA_TYPE)
 
 
@@ -110,12 +95,10 @@ def database_unavailable() -> Problem:
 
 
 async def handle_error(_: Request, error: Exception) -> Response:
-    """Answer with an error of memstore's or of the framework's, or with a problem."""
     return problem_from(error).response()
 
 
 def problem_from(error: Exception) -> Problem:
-    """Return the problem that stands for an error of memstore's or of the framework's."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, RequestValidationError):
@@ -127,7 +110,7 @@ def problem_from(error: Exception) -> Problem:
         return Problem(status, kind, detail, headers=error.headers)
     status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
     extra: dict[str, Any] = (
-        {"needed": error.needed, "section": error.section} if isinstance(error, BudgetTooSmall) else {}
+        {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
     )
     return Problem(status, _WORD_BOUNDARY.sub("-", type(error).__name__).lower(), str(error), **extra)
 
@@ -161,7 +144,6 @@ class ProblemAPI(FastAPI):
     """A FastAPI application whose OpenAPI description knows the shape of errors."""
 
     def openapi(self) -> Json:
-        """Return the description."""
         schema: Json = super().openapi()
         shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")
         schema["components"]["schemas"] |= shape.pop("$defs", {}) | {"ProblemBody": shape}

@@ -12,20 +12,11 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
 from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
-from memstore.server.http.dependencies import (
-    MAX_LIMIT,
-    USER,
-    ConversationDep,
-    Page,
-    PageParams,
-    StrictModel,
-    UserDep,
-)
+from memstore.server.http.dependencies import MAX_LIMIT, USER, ConversationDep, Page, PageParams, StrictModel, UserDep
 
 contexts = APIRouter(prefix=USER, tags=["contexts"])
 facts = APIRouter(prefix=USER, tags=["facts"])
 MAX_BUDGET = 10**9
-MAX_MODEL_NAME = 200
 MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
 
 
@@ -60,8 +51,7 @@ class RecallRequest(StrictModel):
 @contexts.post("/recall")
 async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
     """Return messages, summaries and facts about a question, the best first."""
-    hits: list[Hit] = await user.recall(**dict(body))
-    return hits
+    return await user.recall(**dict(body))
 
 
 def _refuse_file(model: str) -> str:
@@ -85,7 +75,7 @@ class ContextRequest(StrictModel):
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
-        None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
+        None, min_length=1, max_length=200, description="count as this model does"
     )
     tools: list[Json] = Field([], description="definitions of tools that are sent with it: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
@@ -172,8 +162,6 @@ class FactEdit(FactFields):
 
 
 class FactParams(PageParams):
-    """The filter and page of facts."""
-
     state: Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
     type: Type | None = None
     kind: FactKind | None = None
@@ -202,8 +190,6 @@ async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
 
 
 class ProfileParams(StrictModel):
-    """The budget of a profile, and the user."""
-
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")
     as_of: Moment | None = None
@@ -227,8 +213,7 @@ async def edit_fact(user: UserDep, fact: UUID, body: FactEdit) -> Fact:
 
     If the words stay, it is changed in place and keeps its id.
     """
-    changes: dict[str, Any] = body.model_dump(exclude_unset=True)
-    return await user.edit_fact(fact, **changes)
+    return await user.edit_fact(fact, **body.model_dump(exclude_unset=True))
 
 
 @facts.delete("/facts/{fact}")

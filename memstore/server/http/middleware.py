@@ -26,8 +26,6 @@ logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
 MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-NO_ROUTE = "(no route)"
-SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 
 
 class RequestMiddleware:
@@ -43,7 +41,6 @@ class RequestMiddleware:
         self._app, self._timeout, self._max_bodies = app, timeout, max_bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -71,7 +68,7 @@ class RequestMiddleware:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         headers = Headers(scope=scope)
         max_body = next(size for prefix, size in self._max_bodies.items() if scope["path"].startswith(prefix))
-        if scope["method"] not in SAFE_METHODS and _is_cross_origin(headers):
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS") and _is_cross_origin(headers):
             return Problem(
                 HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."
             )
@@ -118,7 +115,6 @@ def disable_timeout(scope: Scope) -> None:
 
 
 def extend_timeout(scope: Scope) -> None:
-    """Restart the timeout of this request, with twice its time."""
     state = scope["state"]
     state["deadline"].reschedule(asyncio.get_running_loop().time() + 2 * state["timeout"])
 
@@ -131,9 +127,11 @@ def _is_disconnect(error: Exception) -> bool:
 
 def _route(scope: Scope) -> str:
     """Return the path template of the route, with the prefix under which its router is included or mounted."""
-    route = getattr(scope.get("route"), "path_format", NO_ROUTE)
+    route: str | None = getattr(scope.get("route"), "path_format", None)
+    if route is None:
+        return "(no route)"
     prefix = next((prefix for prefix in (API, UI) if scope["path"].startswith(f"{prefix}/")), "")
-    return route if route == NO_ROUTE or route.startswith(prefix) else prefix + route
+    return route if route.startswith(prefix) else prefix + route
 
 
 def _is_cross_origin(headers: Headers) -> bool:

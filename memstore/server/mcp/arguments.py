@@ -13,13 +13,11 @@ from pydantic_core import ErrorDetails
 from memstore.errors import InvalidInput
 from memstore.models import Json
 
-MAX_PROBLEMS = 3
 EXAMPLE_TIME = "2026-11-21T09:30:00+01:00"
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 
 def as_list(value: Any) -> Any:
-    """Return a list of a value that stands alone."""
     return value if isinstance(value, list) else [value]
 
 
@@ -66,8 +64,8 @@ class Arguments(Tolerant):
         except ValidationError as error:
             schema = cls.model_json_schema()
             problems = [_describe(each, schema) for each in error.errors(include_url=False, include_context=False)]
-            more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
-            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:MAX_PROBLEMS])}{more}.") from None
+            more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
+            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:3])}{more}.") from None
 
 
 def _is_empty(value: Any) -> bool:
@@ -104,10 +102,9 @@ def _wanted(part: Json) -> str:
     name = names.get(str(part.get("type")), "a text")
     least = part.get("minimum", part.get("minItems", part.get("minLength")))
     most = part.get("maximum", part.get("maxItems", part.get("maxLength")))
-    unit = {"a list": " items", "a text": " characters"}.get(name, "")
     if most is None:
         return name
-    between = "from" if not unit else "of"
+    between, unit = {"a list": ("of", " items"), "a text": ("of", " characters")}.get(name, ("from", ""))
     return f"{name} {between} {least or 0:,} to {most:,}{unit}"
 
 

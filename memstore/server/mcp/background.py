@@ -28,7 +28,6 @@ class BackgroundDeriver:
         self._seen: set[str] = set()
 
     def notify_write(self, user: str) -> None:
-        """Schedule a user with pending messages."""
         self._due[user] = time.monotonic() + QUIET_SECONDS
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")

@@ -28,10 +28,7 @@ from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Toleran
 from memstore.server.mcp.background import BackgroundDeriver
 from memstore.text import json_line
 
-TIERS = tuple(Tier)
-MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")
 WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
-RECEIPT_CONVERSATION = "mcp"
 
 
 def _about(description: str) -> Any:
@@ -68,8 +65,6 @@ class MessageInput(Tolerant):
 
 @dataclass(frozen=True, slots=True)
 class UserMemory:
-    """The memory that a call is about."""
-
     store: AsyncMemoryStore
     user: AsyncUserScope
     background: BackgroundDeriver
@@ -104,7 +99,7 @@ async def search_memories(
     """
     memory = current_memory.get()
     hits = await memory.user.recall(
-        query, limit=limit, tiers=tiers or TIERS, conversation=conversation, since=since, until=until
+        query, limit=limit, tiers=tiers or tuple(Tier), conversation=conversation, since=since, until=until
     )
     note = await _note_pending(memory, is_empty=not hits)
     return results.Memories(memories=await results.format_hits(memory.user, hits), note=note)
@@ -164,11 +159,10 @@ async def add_memory(
 
 
 async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
-    superseded = [results.format_fact(older) for older in await user.superseded_facts(fact)]
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
-        superseded=superseded or None,
+        superseded=[results.format_fact(older) for older in await user.superseded_facts(fact)] or None,
         note=WAITS if fact.state == QUARANTINED else None,
     )
 
@@ -255,12 +249,11 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
         return f"{id} waits until its user confirms it. Nothing was done."
     latest = fact
     while latest.state == "superseded":
-        changes = [
-            change for change in await user.fact_history(latest) if change.fact_id == latest.id and change.other_id
-        ]
-        if not changes or changes[-1].other_id is None:
+        history = await user.fact_history(latest)
+        newer = [change.other_id for change in history if change.fact_id == latest.id and change.other_id]
+        if not newer:
             break
-        latest = await user.fact(changes[-1].other_id)
+        latest = await user.fact(newer[-1])
     if latest.state in STORED_ACTIVE:
         new_id = results.shorten(results.FACT, latest.id)
         return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."
@@ -306,23 +299,18 @@ async def get_context(
     that answer to the question, and of a conversation its summaries and recent turns.
     """
     memory = current_memory.get()
-    source = memory.user.conversation(conversation or RECEIPT_CONVERSATION)
+    source = memory.user.conversation(conversation or "mcp")
     if conversation is None and not memory.store.is_read_only:
         # A receipt is kept with its conversation.
         await source.update()
     context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt
-    is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
+    is_empty = not any(receipt.sections.get(name) for name in ("summaries", "recent", "facts", "hits"))
     if is_empty and any(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out):
         note: str | None = "Something is remembered that did not fit: give a larger budget."
     else:
         note = await _note_pending(memory, is_empty=is_empty)
-    return results.ContextResult(
-        text=context.text or "",
-        tokens=context.tokens,
-        budget=budget,
-        note=note,
-    )
+    return results.ContextResult(text=context.text or "", tokens=context.tokens, budget=budget, note=note)
 
 
 async def remember_messages(
@@ -343,17 +331,13 @@ async def remember_messages(
     memory = current_memory.get()
     target = memory.user.conversation(conversation)
     info = await target.info()
-    last_seq = 0 if info is None else info.last_seq
+    last_seq = info.last_seq if info else 0
     columns = {"said_at": "occurred_at", "id": "external_id"}
     # A model may be asked to quote its user.
     trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}
+    rows = [{columns.get(key, key): value for key, value in each if value is not None} | trust for each in messages]
     try:
-        kept = await target.add_many(
-            [
-                {columns.get(name, name): value for name, value in message if value is not None} | trust
-                for message in messages
-            ]
-        )
+        kept = await target.add_many(rows)
     except Erased as error:
         numbers = ", ".join(map(str, error.numbers))
         raise Conflict(f"Of these messages the user erased {numbers}. Nothing was stored: leave them out.") from None

@@ -129,12 +129,10 @@ class _Views:
         return redirect(target)
 
     async def sign_out(self, request: Request) -> Response:
-        """End the session."""
         request.session.clear()
         return redirect(url_to("sign-in"))
 
     async def show_error(self, request: Request, error: Exception) -> Response:
-        """Answer with a page that says what a problem's `detail`, or an error of memstore's, says."""
         problem = problem_from(error) if isinstance(error, MemstoreError) else error
         assert isinstance(problem, HTTPException)
         ui = UIRequest(request, self._store, None, writes=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from starlette.responses import Response
@@ -16,36 +16,12 @@ from memstore.server.http.errors import problem_from
 from memstore.server.ui.request import UIRequest, url_to
 
 PAGE_SIZE = 20
-HITS = 20
-CHART_WIDTH = 1000.0
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
 
 
-class Bar(NamedTuple):
-    """A bar of a chart."""
-
-    label: str
-    colour: str
-    x: float
-    width: float
-    value: int
-
-
-class SectionRow(NamedTuple):
-    """A section of a context: its tokens, and what was included and left out."""
-
-    name: str
-    colour: str
-    tokens: int
-    share: float
-    included: Sequence[Decision]
-    left_out: Sequence[Decision]
-
-
 async def list_contexts(ui: UIRequest) -> Response:
-    """Show the receipts of a user's contexts, the latest first."""
     user, position = ui.user, ui.position(tuple[UUID])
     receipts = await user.receipt_page(before=position[0] if position else None, limit=PAGE_SIZE + 1)
     shown = receipts[:PAGE_SIZE]
@@ -59,7 +35,6 @@ async def list_contexts(ui: UIRequest) -> Response:
 
 
 async def show_context(ui: UIRequest) -> Response:
-    """Show one receipt: where its tokens went, what is in it, and what is not."""
     user = ui.user
     receipt = await user.receipt(ui.id)
     names = await conversation_names(user, [receipt])
@@ -94,14 +69,13 @@ async def show_replay(ui: UIRequest) -> Response:
 
 
 async def show_recall(ui: UIRequest) -> Response:
-    """Show what is remembered about a question, with the parts of its scores."""
     user, query, conversation = ui.user, ui.param("q"), ui.param("conversation")
     tiers = [tier for tier in Tier if tier in ui.request.query_params.getlist("tier")] or list(Tier)
     hits: Sequence[Hit] = []
     wrong, status = "", 200
     if query:
         try:
-            hits = await user.recall(query, tiers=tiers, limit=HITS, conversation=conversation)
+            hits = await user.recall(query, tiers=tiers, limit=20, conversation=conversation)
         except MemstoreError as error:
             problem = problem_from(error)
             wrong, status = problem.detail, problem.status_code
@@ -117,22 +91,21 @@ async def show_recall(ui: UIRequest) -> Response:
 
 
 async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> dict[Any, str]:
-    """Return the names of the conversations of receipts or hits."""
     ids = {row.conversation_id for row in rows if row.conversation_id is not None}
     return await user.conversation_names(list(ids))
 
 
-def _sections(receipt: Receipt) -> list[SectionRow]:
+def _sections(receipt: Receipt) -> list[dict[str, object]]:
     colours = section_colours([*receipt.sections, *(decision.section for decision in receipt.decisions())])
     return [
-        SectionRow(
-            name,
-            colour,
-            receipt.sections.get(name, 0),
-            receipt.sections.get(name, 0) / max(1, receipt.budget),
-            [decision for decision in receipt.included if decision.section == name],
-            [decision for decision in receipt.left_out if decision.section == name],
-        )
+        {
+            "name": name,
+            "colour": colour,
+            "tokens": receipt.sections.get(name, 0),
+            "share": receipt.sections.get(name, 0) / max(1, receipt.budget),
+            "included": [decision for decision in receipt.included if decision.section == name],
+            "left_out": [decision for decision in receipt.left_out if decision.section == name],
+        }
         for name, colour in colours.items()
     ]
 
@@ -142,7 +115,7 @@ def section_colours(sections: Iterable[str]) -> dict[str, str]:
     return {name: name if name in BUILT_IN else "own" for name in sections}
 
 
-def budget_bars(receipt: Receipt) -> list[Bar]:
+def budget_bars(receipt: Receipt) -> list[dict[str, object]]:
     """Return the budget of a context as bars: sections in their order, what is kept free, what is left."""
     whole = max(receipt.budget, receipt.tokens, 1)
     colours = section_colours(receipt.sections)
@@ -150,10 +123,11 @@ def budget_bars(receipt: Receipt) -> list[Bar]:
     kept = min(receipt.reserve, unused)
     parts = [(name, colours[name], tokens) for name, tokens in receipt.sections.items()]
     parts += [("kept free", "reserve", kept), ("unused", "free", unused - kept)]
-    bars, x = [], 0.0
+    bars: list[dict[str, object]] = []
+    x = 0.0
     for label, colour, tokens in parts:
         if tokens:
-            width = CHART_WIDTH * tokens / whole
-            bars.append(Bar(label, colour, x, max(1.0, width - 2), tokens))
+            width = 1000.0 * tokens / whole
+            bars.append({"label": label, "colour": colour, "x": x, "width": max(1.0, width - 2), "value": tokens})
             x += width
     return bars

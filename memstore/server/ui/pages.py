@@ -10,29 +10,18 @@ from uuid import UUID
 
 from starlette.responses import Response
 
+from memstore import models
 from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
-from memstore.models import (
-    FACT_STATES,
-    PROFILE_HEADINGS,
-    QUARANTINED,
-    Certificate,
-    ErasureScope,
-    Fact,
-    FactChange,
-    FactSpan,
-    Message,
-    Summary,
-)
 from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
-LATEST, LATEST_CONTEXTS, PROFILE_BUDGET = 6, 4, 400
+LATEST = 6
 USERS_PER_PAGE, CONVERSATIONS_PER_PAGE, MESSAGES_PER_PAGE, FACTS_PER_PAGE, CERTIFICATES_PER_PAGE = 25, 40, 24, 40, 20
-MAX_SUMMARIES, MAX_FACTS, MAX_SOURCES = 24, 60, 12
+MAX_SUMMARIES, MAX_FACTS = 24, 60
 EXCERPT_MARGIN_CHARS = 240
 ANY = "all"
 
@@ -47,17 +36,15 @@ async def home(ui: UIRequest) -> Response:
         names.append(name)
         if len(names) > USERS_PER_PAGE:
             break
-    sizes = await ui.store.user_sizes(names[:USERS_PER_PAGE])
-    # The name that follows is only seen to be there.
-    users = list(zip(names, sizes, strict=False))
+    shown = names[:USERS_PER_PAGE]
+    users = list(zip(shown, await ui.store.user_sizes(shown), strict=True))
     return ui.page("users.html", users=users, more=len(names) > USERS_PER_PAGE, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
-    """Show a user: how much there is, what matters, and what came last."""
     user = ui.user
-    receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
-    profile = await user.profile(PROFILE_BUDGET)
+    receipts = await user.receipt_page(limit=4)
+    profile = await user.profile(400)
     counts = await ui.store.stats(user=user.name)
     return ui.page(
         "user.html",
@@ -67,21 +54,18 @@ async def overview(ui: UIRequest) -> Response:
         facts=await user.facts(limit=LATEST),
         profile=profile,
         pinned={decision.id for decision in profile.receipt.included if decision.standing},
-        headings=PROFILE_HEADINGS,
+        headings=models.PROFILE_HEADINGS,
         receipts=receipts,
     )
 
 
 async def list_conversations(ui: UIRequest) -> Response:
-    """Show a user's conversations, the latest first."""
     rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS_PER_PAGE + 1)
-    return ui.page(
-        "conversations.html", conversations=rows[:CONVERSATIONS_PER_PAGE], more=len(rows) > CONVERSATIONS_PER_PAGE
-    )
+    shown, more = rows[:CONVERSATIONS_PER_PAGE], len(rows) > CONVERSATIONS_PER_PAGE
+    return ui.page("conversations.html", conversations=shown, more=more)
 
 
 async def show_conversation(ui: UIRequest) -> Response:
-    """Show a page of a conversation, from the message number `from`."""
     user = ui.user
     conversation = user.conversation(ui.request.path_params["conversation"])
     info = await conversation.info()
@@ -92,7 +76,7 @@ async def show_conversation(ui: UIRequest) -> Response:
     messages = rows[:MESSAGES_PER_PAGE]
     last = messages[-1].seq if messages else first
     summaries = await user.summaries_over(conversation.id, first, last, limit=MAX_SUMMARIES) if messages else []
-    facts: dict[UUID, list[Fact]] = {}
+    facts: dict[UUID, list[models.Fact]] = {}
     for fact in await user.facts_said_by([message.id for message in messages], limit=MAX_FACTS):
         for source in fact.sources:
             facts.setdefault(source, []).append(fact)
@@ -110,11 +94,11 @@ async def show_conversation(ui: UIRequest) -> Response:
 class BarSegment(NamedTuple):
     """Messages under one summary, as far as they are on the page; None: they are under none yet."""
 
-    summary: Summary | None
-    messages: list[Message]
+    summary: models.Summary | None
+    messages: list[models.Message]
 
 
-def segments(messages: Sequence[Message], summaries: Sequence[Summary]) -> list[BarSegment]:
+def segments(messages: Sequence[models.Message], summaries: Sequence[models.Summary]) -> list[BarSegment]:
     """Return messages in runs, each under the same summary of the lowest level."""
     lowest = [summary for summary in summaries if summary.level == 1]
     runs: list[BarSegment] = []
@@ -127,7 +111,6 @@ def segments(messages: Sequence[Message], summaries: Sequence[Summary]) -> list[
 
 
 async def show_message(ui: UIRequest) -> Response:
-    """Show one message, where it stands, and what was derived from it."""
     user = ui.user
     messages = await user.messages([ui.id])
     if not messages:
@@ -144,7 +127,6 @@ async def show_message(ui: UIRequest) -> Response:
 
 
 async def show_summary(ui: UIRequest) -> Response:
-    """Redirect to a summary on the page of its messages."""
     user = ui.user
     summary = await user.summary(ui.id)
     names = await user.conversation_names([summary.conversation_id])
@@ -155,8 +137,7 @@ async def show_summary(ui: UIRequest) -> Response:
 
 
 async def list_facts(ui: UIRequest) -> Response:
-    """Show a page of facts, what matters first."""
-    state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
+    state = ui.param("state") if ui.param("state") in (*models.FACT_STATES, ANY) else "active"
     types = await ui.user.fact_types()
     type = ui.param("type") if ui.param("type") in types else None
     asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
@@ -167,7 +148,7 @@ async def list_facts(ui: UIRequest) -> Response:
         facts=rows[:FACTS_PER_PAGE],
         more=len(rows) > FACTS_PER_PAGE,
         asked=asked,
-        states=(*FACT_STATES, ANY),
+        states=(*models.FACT_STATES, ANY),
         types=types,
     )
 
@@ -175,16 +156,15 @@ async def list_facts(ui: UIRequest) -> Response:
 class SourceExcerpt(NamedTuple):
     """Where a fact was said: the message, the words themselves with those before and after; summaries over it."""
 
-    message: Message
+    message: models.Message
     conversation: str
     before: str
     words: str
     after: str
-    summaries: Sequence[Summary]
+    summaries: Sequence[models.Summary]
 
 
 async def show_fact(ui: UIRequest) -> Response:
-    """Show one fact: the messages that say it and the summaries over them, and its history."""
     user = ui.user
     fact = await user.fact(ui.id)
     history = await user.fact_history(fact.id)
@@ -192,8 +172,8 @@ async def show_fact(ui: UIRequest) -> Response:
     return ui.page(
         "fact.html",
         fact=fact,
-        is_quarantined=fact.state == QUARANTINED,
-        is_retractable=fact.state in (*STORED_ACTIVE, QUARANTINED),
+        is_quarantined=fact.state == models.QUARANTINED,
+        is_retractable=fact.state in (*STORED_ACTIVE, models.QUARANTINED),
         said=await _sources(user, fact),
         sources=len(fact.sources),
         history=history,
@@ -202,8 +182,8 @@ async def show_fact(ui: UIRequest) -> Response:
     )
 
 
-async def _sources(user: AsyncUserScope, fact: Fact) -> list[SourceExcerpt]:
-    spans = {span.message_id: span for span in fact.spans[:MAX_SOURCES]}
+async def _sources(user: AsyncUserScope, fact: models.Fact) -> list[SourceExcerpt]:
+    spans = {span.message_id: span for span in fact.spans[:12]}
     messages = await user.messages(list(spans))
     names = await user.conversation_names([message.conversation_id for message in messages])
     sources = []
@@ -215,7 +195,7 @@ async def _sources(user: AsyncUserScope, fact: Fact) -> list[SourceExcerpt]:
     return sources
 
 
-def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
+def excerpt(text: str, span: models.FactSpan) -> tuple[str, str, str]:
     """Return the words before, the words that say it, and those after; where that is not known, all is before."""
     if span.start is None or span.stop is None:
         return text, "", ""
@@ -225,47 +205,42 @@ def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
 
 
 async def confirm(ui: UIRequest) -> Response:
-    """Confirm a quarantined fact."""
     return _to_fact(ui, await ui.user.confirm_fact(ui.id))
 
 
 async def retract(ui: UIRequest) -> Response:
-    """Retract a fact."""
     return _to_fact(ui, await ui.user.retract_fact(ui.id))
 
 
 async def undo(ui: UIRequest) -> Response:
-    """Undo a change of a fact exactly."""
     return _to_fact(ui, await ui.user.undo(ui.id))
 
 
-def _to_fact(ui: UIRequest, changed: Fact | FactChange) -> Response:
-    id = changed.id if isinstance(changed, Fact) else changed.fact_id
+def _to_fact(ui: UIRequest, changed: models.Fact | models.FactChange) -> Response:
+    id = changed.id if isinstance(changed, models.Fact) else changed.fact_id
     return redirect(url_to("users", ui.user.name, "facts", id))
 
 
 async def show_erasures(ui: UIRequest) -> Response:
-    """Show the certificates of a user, and where it is allowed the form that begins with a rehearsal."""
     certificates = await ui.user.erasures(limit=CERTIFICATES_PER_PAGE + 1)
     return ui.page(
         "erase.html",
         certificates=certificates[:CERTIFICATES_PER_PAGE],
         more=len(certificates) > CERTIFICATES_PER_PAGE,
-        what=ui.param("what") or ErasureScope.CONVERSATION,
+        what=ui.param("what") or models.ErasureScope.CONVERSATION,
         which=ui.param("which") or "",
     )
 
 
 async def rehearse(ui: UIRequest) -> Response:
-    """Show what would be erased; nothing is."""
-    return await _show_rehearsal(ui, *_target(await ui.form()))
+    return await _show_rehearsal(ui, *_target(await ui.form()), wrong="")
 
 
 async def erase(ui: UIRequest) -> Response:
     """Erase, where its name was typed; lead to the certificate."""
     user, fields = ui.user, await ui.form()
     what, which = _target(fields)
-    if fields.get("word", "") != (user.name if what == ErasureScope.USER else which):
+    if fields.get("word", "") != (user.name if what == models.ErasureScope.USER else which):
         return await _show_rehearsal(ui, what, which, "That is not what it is called: nothing was erased.")
     certificate = await _erase(ui, what, which, dry_run=False)
     place = ("erase",) if certificate.id is None else ("erasures", certificate.id)
@@ -273,39 +248,38 @@ async def erase(ui: UIRequest) -> Response:
 
 
 async def show_certificate(ui: UIRequest) -> Response:
-    """Show a certificate."""
     return ui.page("certificate.html", certificate=await ui.user.erasure(ui.id))
 
 
 def _target(fields: dict[str, str]) -> tuple[str, str]:
     """Return what a form names: a conversation exactly, for " a" and "a" are two; an id without blanks around it."""
     what, which = fields.get("what", ""), fields.get("which", "")
-    return what, which if what == ErasureScope.CONVERSATION else which.strip()
+    return what, which if what == models.ErasureScope.CONVERSATION else which.strip()
 
 
-async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str = "") -> Response:
+async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str) -> Response:
     return ui.page(
         "rehearsal.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
         certificate=await _erase(ui, what, which, dry_run=True),
         what=what,
         which=which,
-        word=ui.user.name if what == ErasureScope.USER else which,
+        word=ui.user.name if what == models.ErasureScope.USER else which,
         wrong=wrong,
     )
 
 
-async def _erase(ui: UIRequest, what: str, which: str, *, dry_run: bool) -> Certificate:
+async def _erase(ui: UIRequest, what: str, which: str, *, dry_run: bool) -> models.Certificate:
     disable_timeout(ui.request.scope)
     user = ui.user
-    if what == ErasureScope.USER:
+    if what == models.ErasureScope.USER:
         return await user.erase(dry_run=dry_run)
-    if what == ErasureScope.CONVERSATION:
+    if what == models.ErasureScope.CONVERSATION:
         return await user.conversation(which).erase(dry_run=dry_run)
     try:
         id = UUID(which)
     except ValueError:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{which:.60} is no id.") from None
-    if what == ErasureScope.MESSAGE:
+    if what == models.ErasureScope.MESSAGE:
         return await user.erase_message(id, dry_run=dry_run)
     return await user.erase_fact(id, dry_run=dry_run)
