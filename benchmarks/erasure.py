@@ -63,7 +63,8 @@ insert into item_text (user_id, item_id, chunk_index, tier, conversation_id, seq
     select %(user)s, id, 0, 'messages', place, seq, 'user', 0, 80, 14,
            array(select (n * 7919 + k * 104729) %% 20000 from generate_series(1, 14) k),
            array_fill(1::smallint, array[14]), at, n + 1 from said;
-insert into embedding_models (user_id, id, name, dimensions) values (%(user)s, %(model)s, 'hashing:384', 384);
+insert into embedding_models (id, name, dimensions, state) values (%(model)s, 'hashing:384', 384, 'serving')
+    on conflict do nothing;
 insert into item_vectors (user_id, item_id, chunk_index, model_id, embedding)
     select %(user)s, id, 0, %(model)s, v.v
     from said, (select array_agg(random() - 0.5)::vector as v from generate_series(1, %(dimensions)s)) v;

@@ -28,7 +28,7 @@ from scale_data import DIMENSIONS, MODEL, Made, load
 import memstore
 from memstore import ids
 from memstore._sync.derive.maintenance import maintain_indexes
-from memstore._sync.search.recall import QueryBuilder, recall
+from memstore._sync.search.recall import recall
 from memstore._sync.store import chunks, vector_indexes
 from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
@@ -121,9 +121,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         filters = chunks.Filters()
 
         def ours(question: str) -> object:
-            return recall(
-                QueryBuilder(database, user.id, embedder), question, filters=filters, limit=20, min_score=None
-            )
+            return recall(database, user.id, embedder, question, filters=filters, limit=20, min_score=None)
 
         def floor(question: str) -> list[Any]:
             values = {"user_id": user.id, "model_id": model, "limit": 20, "query": embedder.embed_query(question)}

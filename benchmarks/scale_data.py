@@ -133,8 +133,8 @@ WHERE user_id = %(user_id)s"""
 def _begun(connection: psycopg.Connection[Any], user: Made) -> None:
     connection.execute("INSERT INTO users (user_id, name) VALUES (%s, %s)", [user.id, user.name])
     model = ids.model_id(MODEL, DIMENSIONS)
-    columns = "INSERT INTO embedding_models (user_id, id, name, dimensions) VALUES (%s, %s, %s, %s)"
-    connection.execute(columns, [user.id, model, MODEL, DIMENSIONS])
+    columns = "INSERT INTO embedding_models (id, name, dimensions, state) VALUES (%s, %s, %s, 'serving')"
+    connection.execute(f"{columns} ON CONFLICT DO NOTHING", [model, MODEL, DIMENSIONS])
     many = -(-user.chunks // CONVERSATION)
     statement = "INSERT INTO conversations (user_id, id, name, last_seq) VALUES (%s, %s, %s, %s)"
     rows = [(user.id, ids.conversation_id(user.id, f"c{n}"), f"c{n}", CONVERSATION) for n in range(many)]

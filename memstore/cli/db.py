@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memstore.store.migrations import Status
 
 app = group("Look after the database itself.")
-embeddings_app = group("Another embedder for users who have vectors, while recall goes on.")
+embeddings_app = group("Another embedder for a store that has vectors, while recall goes on.")
 
 
 @command(app)
@@ -169,21 +169,21 @@ def _url() -> Iterator[str]:
 
 
 @command(embeddings_app)
-def migrate(to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")]) -> None:
-    """Make vectors by another embedder while the present ones serve, then switch, user by user.
+def migrate(to: Annotated[str, option("KIND:MODEL", "The new embedder.", "--to")]) -> None:
+    """Make the vectors of all users by another embedder while the old ones are used, then switch the store.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
-    goes on with what is left. Afterwards set embedder to the new one, for new users.
+    goes on with what is left. Afterwards set embedder to the new one in every process, when it suits.
     """
     with open_store() as store, show_progress("loading") as line:
         moved = store.embeddings.migrate(to, progress=lambda done, total: line.move("chunks", done, total))
         embedder = store.settings.embedder
-    text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
+    text = f"{to} is the active embedder; {moved.vectors:,} vectors of {moved.users:,} users made"
     print_result(moved, text)
     if moved.refused:
         echo_hint(f"{to} refuses these, which are found by words alone: {', '.join(moved.refused)}")
     if embedder != to:
-        echo_hint(f"new users are still given {embedder}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
+        echo_hint(f"the setting is still {embedder}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 
 @command(embeddings_app, "status")
@@ -193,7 +193,7 @@ def embeddings_status() -> None:
         embedders = store.embeddings.status()
     print_models(embedders, "name", "dimensions", "state", "users", "chunks", "vectors", "missing")
     if any(each.state == "building" for each in embedders):
-        echo_hint("a migration is not done: memstore embeddings migrate goes on, or back to the embedder that serves")
+        echo_hint("a migration is not done: memstore embeddings migrate goes on, or back to the active embedder")
 
 
 @command(embeddings_app)

@@ -155,6 +155,7 @@ def _ask_chat_model(what: str, name: str, settings: Settings) -> str:
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
+    from memstore.providers import setting_of
     from memstore.store.errors import describe_url
     from memstore.store.roles import capabilities
 
@@ -183,8 +184,9 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         yield Check("vectors", f"{unset} until MEMSTORE_EMBEDDER names it again")
     elif embedder != "none" and without:
+        active = [setting_of(model.name) for model in store.embeddings.status() if model.state == "serving"]
         problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
-        yield Check("vectors", f"{problem}: memstore embeddings migrate --to {embedder}")
+        yield Check("vectors", f"{problem}: memstore embeddings migrate --to {(active or [embedder])[0]}")
     if counts["invalid_responses"] or counts["refused"]:
         many = f"{counts['invalid_responses']} could not be used, and {counts['refused']} facts were not believed"
         again = "memstore derive --redo facts or summaries asks again; user.invalid_responses() has them"

@@ -99,23 +99,24 @@ class AsyncEmbeddings:
         self._database = runtime.database
 
     async def migrate(self, to: str, *, progress: ChunkProgress | None = None) -> MigrationReport:
-        """Move every user to the embedder `to`, such as "sentence-transformers:FOLDER".
+        """Make `to`, such as "sentence-transformers:FOLDER", the active embedder of the store.
 
-        The old vectors serve until a user has all of the new ones; then one transaction switches the user. Open stores
-        go on as they are; the setting `embedder` says what new users get. To move back is to migrate to the former
-        embedder: only what came since is embedded, until `clean` removes the rest. Chunks that were derived without an
-        embedder get their vectors too. A text that the embedder refuses gets none: it is found by words alone, and
-        the report names it. Raises `ProviderMissing` and the like before anything is done, if the embedder cannot be
-        had.
+        The old vectors are used until all users have the new ones; then one transaction switches the store. Open stores
+        go on as they are. To move back is to migrate to the former embedder: only what came since is embedded, until
+        `clean` removes the rest. Chunks that were derived without an embedder get their vectors too. A text that the
+        embedder refuses gets none: it is found by words alone, and the report names it. Raises `ProviderMissing` and
+        the like before anything is done, if the embedder cannot be had.
         """
         from memstore.derive.embedding_migration import migrate
 
         check_names(to=to)
         embedder = await to_thread(_load_target, to, self._runtime.settings)
-        return await migrate(self._database, self._resources(embedder), embedder, progress or (lambda *_: None))
+        # Neither the store's own embedder nor a chat model need be loaded to make vectors.
+        dependencies = Dependencies(self._runtime.counter, embedder, self._runtime.settings)
+        return await migrate(self._database, dependencies, embedder, progress or (lambda *_: None))
 
     async def status(self) -> list[EmbeddingStatus]:
-        """Return the embedders that serve, are being built or are retired, for how many users, and what is missing."""
+        """Return the embedder that is active, those being built or retired, their vectors, and what is missing."""
         from memstore.derive.embedding_migration import status
 
         return await status(self._database)
@@ -128,11 +129,6 @@ class AsyncEmbeddings:
         from memstore.derive.embedding_migration import clean
 
         return await clean(self._database)
-
-    def _resources(self, embedder: Embedder | None) -> Dependencies:
-        # Neither the store's own embedder nor a chat model need be loaded to make vectors.
-        runtime = self._runtime
-        return Dependencies(runtime.counter, embedder, runtime.settings, load_by_name=runtime.load_embedder_by_name)
 
 
 def _load_target(name: str, settings: Settings) -> Embedder:

@@ -181,8 +181,10 @@ class AsyncConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        dependencies = await self._runtime.load_dependencies()
-        return await summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
+        summary: Summary = await self._runtime.run_with_dependencies(
+            lambda dependencies: summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
+        )
+        return summary
 
     async def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
@@ -291,13 +293,9 @@ class AsyncConversationScope:
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
         ).redact(runtime.redactor)
         with operation_span("context") as span:
-            context = await build_context(
-                self._database,
-                await runtime.load_embedder(),
-                await runtime.load_counter(model),
-                request,
-                await runtime.load_reranker(),
-                runtime.load_embedder_by_name,
+            counter, reranker = await runtime.load_counter(model), await runtime.load_reranker()
+            context: Context = await runtime.run_with_embedder(
+                lambda embedder: build_context(self._database, embedder, counter, request, reranker)
             )
             span.set(
                 tokens=context.tokens,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,7 +28,9 @@ from memstore.providers import (
 )
 from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
+from memstore.store.active_model import ModelChanged, choose_embedder
 from memstore.store.database import Database
+from memstore.store.embedding_models import MODELS
 from memstore.strategies import as_json
 
 
@@ -39,6 +42,8 @@ class Runtime:
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}
         self._embedders: dict[tuple[str, int], Embedder] = {}
+        # The active one, in a tuple, once it is known.
+        self._active: tuple[Embedder | None] | None = None
         self._reranker = reranker
 
     @cached_property
@@ -68,6 +73,32 @@ class Runtime:
     async def load_embedder(self) -> Embedder | None:
         """Return the settings' embedder, loaded in a thread the first time."""
         return self.embedder if "embedder" in self.__dict__ else await to_thread(lambda: self.embedder)
+
+    async def load_active_embedder(self) -> Embedder | None:
+        """Return the store's active embedder; the settings' where none is active, None where that is none.
+
+        Raises `EmbedderMismatch` if the settings name one that was never the store's, or it cannot be had.
+        """
+        if self._active is None:
+            setting = await self.load_embedder()
+            async with self.database.admin_transaction() as tx:
+                models = await tx.get(MODELS)
+            self._active = (await to_thread(choose_embedder, models, setting, self.load_embedder_by_name),)
+        return self._active[0]
+
+    async def run_with_embedder(self, task: Callable[[Embedder | None], Any]) -> Any:
+        """Return the result of a task that is given the active embedder; it is repeated if another becomes active."""
+        while True:
+            embedder = await self.load_active_embedder()
+            try:
+                return await task(embedder)
+            except ModelChanged:
+                self._active = None
+
+    async def run_with_dependencies(self, task: Callable[[Dependencies], Any]) -> Any:
+        """Do so for a task that is given the dependencies of derivers."""
+        dependencies = await self.load_dependencies()
+        return await self.run_with_embedder(lambda embedder: task(replace(dependencies, embedder=embedder)))
 
     def load_embedder_by_name(self, name: str, dimensions: int) -> Embedder:
         """Return the embedder of this name and size, loaded once. Blocking, and seconds the first time.

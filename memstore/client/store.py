@@ -18,7 +18,6 @@ from memstore.client.admin import AsyncEmbeddings, AsyncTokens
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
-from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name, check_names, check_number
@@ -300,9 +299,7 @@ class AsyncMemoryStore:
             runtime = self._runtime
             return await restore(
                 self._database,
-                lambda: Dependencies(
-                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
-                ),
+                runtime.run_with_dependencies,
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,

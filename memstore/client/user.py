@@ -54,7 +54,7 @@ from memstore.models import (
     in_order_of_time,
 )
 from memstore.providers import Embedder
-from memstore.search.recall import RERANKED, QueryBuilder, recall, rerank
+from memstore.search.recall import RERANKED, recall, rerank
 from memstore.store import erasure, llm_usage, messages, receipts, summaries
 from memstore.store.chunks import EVERY_TIER, Filters
 from memstore.store.documents import Distance
@@ -136,14 +136,15 @@ class AsyncUserScope(AsyncUserFacts):
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
-            embedder = await runtime.load_embedder()
-            builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
             searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
             marked = sight is None
-            hits = await recall(builder, query, filters=filters, limit=searched, min_score=least, marked=marked)
+            options: dict[str, Any] = {"filters": filters, "limit": searched, "min_score": least, "marked": marked}
+            hits: list[Hit] = await runtime.run_with_embedder(
+                lambda embedder: recall(self._database, self.id, embedder, query, **options)
+            )
             if sight:
                 async with self._database.user_transaction(self.id) as tx:
                     hits = await sight.hits(tx, hits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -219,8 +219,11 @@ class AsyncUserFacts:
             new = new.model_copy(update={"type": await self._read_type(new)})
         if quarantined:
             return await manual_edits.propose_fact(self._database, self.name, new, source_ids)
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.add_fact(self._database, dependencies, self.name, new, source_ids))
+        return await self._store(manual_edits.add_fact, self.name, new, source_ids)
+
+    async def _store(self, change: Callable[..., Any], *values: Any) -> Fact:
+        run = self._runtime.run_with_dependencies
+        return with_state_now(await run(lambda dependencies: change(self._database, dependencies, *values)))
 
     async def _read_type(self, new: FactColumns) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -254,8 +257,7 @@ class AsyncUserFacts:
         check_fact(new)
         await self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
+        return await self._store(manual_edits.edit_fact, self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -265,8 +267,7 @@ class AsyncUserFacts:
         """
         from memstore.derive.facts import manual_edits
 
-        dependencies = await self._runtime.load_dependencies()
-        return with_state_now(await manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
+        return await self._store(manual_edits.confirm_fact, self.id, to_uuid(fact))
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

@@ -31,10 +31,10 @@ from memstore.models import (
     Summary,
     Tier,
 )
-from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
-from memstore.search.recall import Query, QueryBuilder, rerank
+from memstore.providers import Embedder, Reranker, TokenCounter
+from memstore.search.recall import Query, build_query, rerank
 from memstore.store import erasure, receipts, summaries
-from memstore.store.chunks import model_id
+from memstore.store.active_model import model_id
 from memstore.store.database import Database
 from memstore.store.summaries import Outline
 from memstore.strategies import describe_strategies
@@ -62,27 +62,23 @@ async def build_context(
     counter: TokenCounter,
     request: Request,
     reranker: Reranker | None = None,
-    load_by_name: EmbedderLoader = load_stored_embedder,
 ) -> Context:
     """Return the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the history is read, and again if that shows that another embedder serves the user by
-    now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
-    others. The exception is a question that names a speaker whom this process finds for the first time.
+    The question is embedded while the history is read. No transaction waits for the embedder: a slow one keeps no
+    connection from others. The exception is a question that names a speaker whom this process finds for the first time.
+    Raises `ModelChanged` where the embedder is not the active one.
     """
     request.check()
-    queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
-    likely = await queries.guess_embedder()
-    reading = partial(_read_history, database, request, model_id(likely), counter)
+    reading = partial(_read_history, database, request, model_id(embedder), counter)
+    embedding = partial(build_query, database, request.user_id, embedder)
     if request.query is None:
         resolved, history = await reading()
         text = (history.question and history.question.text) or ""
-        query = await queries.build(text, likely)
+        query = await embedding(text)
     else:
         text = request.query
-        query, (resolved, history) = await run_both(partial(queries.build, text, likely), reading)
-    query, index_version = await queries.ensure_model(query, history.index_version)
-    history = replace(history, index_version=index_version)
+        query, (resolved, history) = await run_both(partial(embedding, text), reading)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = await builder.build(resolved)

@@ -1,29 +1,22 @@
-"""The deriver of chunks: every message becomes one chunk, or several overlapping ones if it is long.
-
-They are embedded by the user's active embedder, which another process may change meanwhile.
-"""
+"""The deriver of chunks: every message becomes one chunk, or several overlapping ones if it is long."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
 from uuid import UUID
 
-from memstore._compat import to_thread
 from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
-from memstore.store import chunks, embedding_models, messages
-from memstore.store.chunks import Model, new_chunk, speaker_prefixed
-from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import ModelChanged
+from memstore.store import chunks, messages
+from memstore.store.active_model import Model
+from memstore.store.chunks import new_chunk, speaker_prefixed
+from memstore.store.database import Transaction
 from memstore.store.rows import NewChunk, PendingWork, Row
-
-T_co = TypeVar("T_co", covariant=True)
 
 MIN_CHUNK_TOKENS = 16
 # A batch is held in memory, and a message may have megabytes.
@@ -100,8 +93,7 @@ class ChunkDeriver:
 
     async def save(self, tx: Transaction, result: ChunkBatch) -> dict[str, int]:
         """Store the chunks."""
-        model = await embedding_models.lock_active(tx, self.dependencies.embedder)
-        return {"chunks": await chunks.add(tx, result.chunks, model)}
+        return {"chunks": await chunks.add(tx, result.chunks, self.dependencies.model)}
 
 
 def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | None = None) -> Chunk:
@@ -116,7 +108,7 @@ def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | 
 
 
 async def add_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
 ) -> None:
     """Let recall find a fact."""
     chunk = chunk_of(fact, 0, (0, len(fact.text)), conversation)
@@ -124,7 +116,7 @@ async def add_fact_chunk(
 
 
 async def restore_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
 ) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
     if not await chunks.has_chunks(tx, fact.id):
@@ -157,32 +149,3 @@ class Chunker:
 def document_text(value: Json) -> str:
     """Return the text by which a document is embedded that names none."""
     return json.dumps(value, ensure_ascii=False)
-
-
-async def with_active_embedder(database: Database, dependencies: Dependencies, models: Sequence[Model]) -> Dependencies:
-    """Return them with the embedder that is active for a user. Raises `EmbedderMismatch` if none may be used."""
-    model = await embedding_models.resolve(database, models, dependencies.embedder)
-    if model is None:
-        return dependencies
-    embedder = await to_thread(dependencies.load_by_name, model.name, model.dimensions)
-    return replace(dependencies, embedder=embedder)
-
-
-class EmbeddingTask(Protocol[T_co]):
-    """Makes something with vectors and stores it."""
-
-    async def __call__(self, dependencies: Dependencies, /) -> T_co:
-        """Raise `ModelChanged` if another embedder is active by the time of storing."""
-
-
-async def run_with_active_embedder(
-    database: Database, dependencies: Dependencies, user: UUID, task: EmbeddingTask[T_co]
-) -> T_co:
-    """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
-    while True:
-        async with database.user_transaction(user, [chunks.MODELS]) as tx:
-            [models] = tx.first
-        try:
-            return await task(await with_active_embedder(database, dependencies, models))
-        except ModelChanged:
-            continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -22,6 +22,7 @@ from memstore.providers import (
     load_stored_embedder,
 )
 from memstore.settings import Settings
+from memstore.store.active_model import Model, choose_embedder
 
 logger = logging.getLogger("memstore")
 
@@ -60,7 +61,7 @@ class DerivedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Providers and settings; `load_by_name` loads the embedder of a user for whom another one is active."""
+    """Providers and settings; `load_by_name` loads the embedder of an active model that the settings do not name."""
 
     counter: TokenCounter
     embedder: Embedder | None
@@ -69,6 +70,15 @@ class Dependencies:
     facts_model: ChatModel | None = None
     meter: CallMeter = field(default_factory=CallMeter)
     load_by_name: EmbedderLoader = load_stored_embedder
+
+    @property
+    def model(self) -> Model | None:
+        return None if self.embedder is None else Model.of(self.embedder)
+
+    def for_models(self, models: Sequence[Model]) -> Dependencies:
+        """Return them with the embedder of the active model. Blocking. Raises `EmbedderMismatch`."""
+        embedder = choose_embedder(models, self.embedder, self.load_by_name)
+        return self if embedder is self.embedder else replace(self, embedder=embedder)
 
     def start_session(self, model: ChatModel, deriver: str) -> LLMSession:
         """Return a new session in which a deriver asks a chat model for a batch."""

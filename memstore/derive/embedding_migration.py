@@ -1,31 +1,33 @@
-"""Replaces the embedder of users while recall goes on: new vectors are made, then one user after another is switched.
+"""Replaces the embedding model of a store while recall goes on: vectors of all users are made, then one row changes.
 
-No state is kept: the database says which vectors are missing. Killed anywhere and run again, it goes on. Recall uses
-the old vectors until one transaction makes the new ones active.
+Nothing else is kept of a migration: the database says which vectors are missing. Killed anywhere and run again, it goes
+on. Recall uses the old vectors of all users until the new ones are all there.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from memstore._compat import to_thread
 from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import Conflict
+from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
-from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
-from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id, speaker_prefixed
+from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes, vectors
+from memstore.store.active_model import RETIRED, Model, ensure_none_building
+from memstore.store.chunks import speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import MissingVector
-from memstore.store.embedding_models import ChunkWithoutVector
+from memstore.store.embedding_models import MODELS
 from memstore.store.errors import ConcurrentUpdate
+from memstore.store.vectors import ChunkWithoutVector, UserReach
 
-# Chunks or documents: at most so many are lost when this is killed.
+# Chunks or documents: at most so many are lost when this is killed, and writers wait for no more at the end.
 MAX_BATCH_ITEMS = 256
 
 # Called with the chunks done and the chunks in all.
@@ -36,18 +38,20 @@ RefusedTexts: TypeAlias = dict[tuple[UUID, str], MissingVector]
 
 @dataclass(slots=True)
 class _Counts:
-    """The vectors made so far, and the texts that the embedder refuses."""
+    """The vectors made so far, for whom, and the texts that the embedder refuses."""
 
     progress: Progress
-    user: str = ""
     total: int = 0
     vectors: int = 0
+    users: set[UUID] = field(default_factory=set)
     refused: dict[str, None] = field(default_factory=dict)
 
-    def add(self, vectors: int, refused: Iterable[str]) -> None:
-        """Count what a batch made."""
+    def add(self, user: UserReach, vectors: int, refused: Iterable[str]) -> None:
+        names = [f"{item} of {user.name}" for item in refused]
+        if vectors or names:
+            self.users.add(user.id)
         self.vectors += vectors
-        self.refused.update(dict.fromkeys(f"{item} of {self.user}" for item in refused))
+        self.refused.update(dict.fromkeys(names))
         done = self.vectors + len(self.refused)
         self.progress(done, max(done, self.total))
 
@@ -55,150 +59,187 @@ class _Counts:
 async def migrate(
     database: Database, dependencies: Dependencies, target: Embedder, progress: Progress
 ) -> MigrationReport:
-    """Make an embedder active for every user; return how many were moved, and the vectors made.
+    """Make an embedder the active one; return how many users got vectors, and how many these are.
 
-    Users for whom it is get the vectors that they lack, as of chunks that were derived without an embedder. Users who
-    come meanwhile are moved too. Texts that the embedder refuses get none, and are reported. Raises `Conflict` if
-    another process migrates, or if a migration to a third embedder is not done.
+    If it is active, chunks that lack a vector get theirs, as those that were derived without an embedder. Texts that
+    the embedder refuses get none, and are reported. Raises `Conflict` if another process migrates, or if a migration to
+    a third embedder is not done.
     """
-    model = Model(model_id(target), target.name, target.dimensions)
-    by_target = replace(dependencies, embedder=target)
-    counts, moved = _Counts(progress), dict[UUID, int]()
+    model = Model.of(target)
+    counts = _Counts(progress)
     async with embedding_models.advisory_lock(database):
-        while missing := await _begin(database, model, moved):
-            counts.total += sum(missing.values())
-            for user, counts.user in missing:
-                moved[user] = await _move(database, by_target, user, model, counts)
-    return MigrationReport(len(moved), counts.vectors, tuple(counts.refused))
+        former = await embedding_models.begin(database, model)
+        is_active = former is not None and former.id == model.id
+        migration = _Migration(database, replace(dependencies, embedder=target), model, is_active, counts)
+        await migration.count_missing()
+        await migration.fill()
+        while not is_active:
+            try:
+                async with embedding_models.switch(database, model):
+                    await migration.fill_rest()
+                break
+            except ConcurrentUpdate:
+                await migration.fill()
+    return MigrationReport(len(counts.users), counts.vectors, tuple(counts.refused))
 
 
-async def _begin(database: Database, model: Model, moved: Mapping[UUID, int]) -> dict[tuple[UUID, str], int]:
-    """Let vectors of a model be made for all whom it does not serve; return how many vectors each of them lacks.
+@dataclass(slots=True)
+class _Migration:
+    """Makes the vectors of a model that users lack; `done` has the number of the last chunk of those who have all."""
 
-    For all before the first: so stores that are set to the new embedder already are served by the old one until then.
-    Of users who were `moved`, only chunks after that number count: those up to it that have no vector were refused.
-    """
-    missing = {}
-    async for user, name in messages.everybody(database):
-        async with database.user_transaction(user) as tx:
-            if await embedding_models.begin(tx, model, after=moved.get(user, 0)):
-                missing[user, name] = await _count_missing(tx, model.id)
-    return missing
+    database: Database
+    dependencies: Dependencies
+    model: Model
+    is_active: bool
+    counts: _Counts
+    done: dict[UUID, int] = field(default_factory=dict)
+    refused: RefusedTexts = field(default_factory=dict)
 
+    async def count_missing(self) -> None:
+        async for user in vectors.read_reach(self.database):
+            async with self.database.user_transaction(user.id) as tx:
+                missing = {id: chunk_count - made for id, *_, chunk_count, made in await vectors.count(tx)}
+                self.counts.total += missing[self.model.id] + await documents.count_lacking(tx, self.model.id)
 
-async def _count_missing(tx: Transaction, model: UUID) -> int:
-    counts = await embedding_models.count_vectors(tx)
-    chunks = sum(count.chunks - count.vectors for count in counts if count.id == model)
-    return chunks + await documents.count_lacking(tx, model)
+    async def fill(self) -> None:
+        """Make the vectors that users lack who have written since they were looked at, while they go on."""
+        async for user in vectors.read_reach(self.database):
+            if self.done.get(user.id) != user.last_chunk:
+                await self._fill_chunks(user)
+                await self._fill_documents(user)
+                # The index is made before it is used, and after it was filled: 60 times quicker.
+                await self._build_index(user)
+                self.done[user.id] = user.last_chunk
 
+    async def fill_rest(self) -> None:
+        """Do so while writers wait; raises `ConcurrentUpdate` if that would take long, or somebody holds what it needs.
 
-async def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, counts: _Counts) -> int:
-    """Make the vectors that a user lacks, and switch; return the number of the last chunk."""
-    after, refused = 0, RefusedTexts()
-    while True:
-        after = await _fill_chunks(database, dependencies, user, model.id, counts, after)
-        await _fill_documents(database, dependencies, user, model.id, counts, refused)
-        async with database.user_transaction(user) as tx:
-            reach = await postings.reach(tx)
-        # The index is made before it is used, and after it was filled: 60 times quicker.
-        if reach.chunks > database.max_chunks and vector_indexes.is_possible(model.dimensions):
-            await vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
-        async with database.user_transaction(user) as tx:
-            await chunks.lock_user(tx)
-            bare = await embedding_models.chunks_without_vector(tx, model.id, limit=MAX_BATCH_ITEMS, after=after)
-            texts = await _missing_texts(tx, model.id, refused)
-            # Derivers are not to wait for that many.
-            if len(bare) + len(texts) >= MAX_BATCH_ITEMS:
+        Nothing is locked but rows of what is embedded: who waits may hold the user's.
+        """
+        left = MAX_BATCH_ITEMS
+        try:
+            async for user in vectors.read_reach(self.database):
+                if self.done.get(user.id) != user.last_chunk:
+                    left -= await self._fill_rest_of(user, left)
+        except DatabaseError as error:
+            if erasure.is_blocked(error):
+                raise ConcurrentUpdate from None
+            raise
+
+    async def _fill_rest_of(self, user: UserReach, most: int) -> int:
+        model = self.model.id
+        async with self.database.user_transaction(user.id) as tx:
+            # Who waited for a writer who waits for this process would wait forever.
+            await tx.run(erasure.SQL["impatiently"])
+            bare = await vectors.chunks_without_vector(tx, model, limit=most, after=self.done.get(user.id, 0))
+            texts = await self._missing_texts(tx)
+            if len(bare) + len(texts) >= most:
+                raise ConcurrentUpdate
+            made, refused = await to_thread(_embed_chunks, self.dependencies, bare)
+            self.counts.add(user, await chunks.add_vectors(tx, made, model), refused)
+            of_documents = await to_thread(_embed_documents, self.dependencies, texts, self.refused)
+            self.counts.add(user, await documents.add_vectors(tx, of_documents, model), self._refused_of(texts))
+        return len(bare) + len(texts)
+
+    async def _fill_chunks(self, user: UserReach) -> None:
+        """Embed chunks that lack a vector. No transaction is open while the embedder works."""
+        after = self.done.get(user.id, 0)
+        while True:
+            async with self.database.user_transaction(user.id, [erasure.VERSION]) as tx:
+                [version] = tx.first
+                batch = await vectors.chunks_without_vector(tx, self.model.id, limit=MAX_BATCH_ITEMS, after=after)
+            made, refused = await to_thread(_embed_chunks, self.dependencies, batch)
+            try:
+                async with erasure.transaction_if_unchanged(self.database, user.id, version) as tx:
+                    await vectors.add_missing(tx, made, self.model.id, is_active=self.is_active)
+            except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: read the others again
                 continue
-            made, without = await to_thread(_embed_chunks, dependencies, bare)
-            counts.add(await chunks.add_vectors(tx, made, model.id), without)
-            vectors = await to_thread(_embed_documents, dependencies, texts, refused)
-            counts.add(await documents.add_vectors(tx, vectors, model.id), (f"documents {id}" for id, _ in refused))
-            await embedding_models.switch(tx, model)
-        return bare[-1].number if bare else after
+            self.counts.add(user, len(made), refused)
+            # What comes meanwhile could be embedded for as long as somebody talks.
+            if len(batch) < MAX_BATCH_ITEMS:
+                return
+            after = batch[-1].number
+
+    async def _fill_documents(self, user: UserReach) -> None:
+        """Embed texts of documents that lack a vector. A writer waits for a batch to be stored, not for the embedder.
+
+        Documents that are put anew meanwhile are embedded again.
+        """
+        while True:
+            async with self.database.user_transaction(user.id) as tx:
+                batch = await self._missing_texts(tx)
+            if not batch:
+                return
+            made = await to_thread(_embed_documents, self.dependencies, batch, self.refused)
+            async with self.database.user_transaction(user.id) as tx:
+                await chunks.lock_user(tx)
+                stored = await documents.add_vectors(tx, made, self.model.id)
+            self.counts.add(user, stored, self._refused_of(batch))
+
+    async def _build_index(self, user: UserReach) -> None:
+        async with self.database.user_transaction(user.id) as tx:
+            reach = await postings.reach(tx)
+        dimensions = self.model.dimensions
+        if reach.chunks > self.database.max_chunks and vector_indexes.is_possible(dimensions):
+            await vector_indexes.build(self.database, user.id, self.model.id, dimensions, reach.chunks)
+
+    async def _missing_texts(self, tx: Transaction) -> list[MissingVector]:
+        texts = await documents.lacking_texts(tx, self.model.id, limit=MAX_BATCH_ITEMS + len(self.refused))
+        return [text for text in texts if self.refused.get((text.id, text.path)) != text][:MAX_BATCH_ITEMS]
+
+    def _refused_of(self, texts: Sequence[MissingVector]) -> list[str]:
+        return [f"documents {text.id}" for text in texts if (text.id, text.path) in self.refused]
 
 
 async def clean(database: Database) -> MigrationReport:
-    """Remove vectors and indexes of retired embedders; return of how many users, and how many vectors.
+    """Remove vectors and indexes of retired models; return of how many users, and how many vectors.
 
-    Raises `Conflict` while a migration is not done.
+    The models are still known, so that a store that is set to one of them uses the active one. Raises `Conflict` while
+    a migration is not done.
     """
     done: Counter[str] = Counter()
     async with embedding_models.advisory_lock(database):
-        retired: list[tuple[UUID, list[Model]]] = []
+        async with database.admin_transaction() as tx:
+            models = await tx.get(MODELS)
+        ensure_none_building(models)
+        retired = [model.id for model in models if model.state == RETIRED]
         async for user, _ in messages.everybody(database):
-            async with database.user_transaction(user) as tx:
-                models = await chunks.read_models(tx)
-            if building := [model.name for model in models if model.state == BUILDING]:
-                raise Conflict(
-                    f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
-                    f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
-                    "removed."
-                )
-            retired.append((user, [model for model in models if model.state == RETIRED]))
-        for user, models in retired:
-            removed = await _clean_user(database, user, models) if models else 0
+            removed = await _clean_user(database, user, retired) if retired else 0
             done.update(users=removed > 0, vectors=removed)
     return MigrationReport(done["users"], done["vectors"])
 
 
-async def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int:
+async def _clean_user(database: Database, user: UUID, retired: Sequence[UUID]) -> int:
     async with database.user_transaction(user) as tx:
-        indexed = [model for model in retired if await vector_indexes.is_made(tx, model.id)]
+        indexed = [model for model in retired if await vector_indexes.is_made(tx, model)]
     # First: else it would be changed for each vector.
     for model in indexed:
-        await vector_indexes.drop(database, user, model.id)
+        await vector_indexes.drop(database, user, model)
     async with database.user_transaction(user) as tx:
-        removed = await embedding_models.remove_retired(tx)
+        removed = 0
         for model in retired:
-            removed += await documents.remove_model(tx, model.id)
+            removed += await vectors.remove(tx, model) + await documents.remove_model(tx, model)
         return removed
 
 
 async def status(database: Database) -> list[EmbeddingStatus]:
-    """Return each embedder by its state: how many users it has, their chunks and vectors, and what is missing."""
-    totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
+    """Return each model: its state, how many users have vectors of it, the store's chunks, and what is missing."""
+    totals: dict[tuple[Any, ...], Counter[str]] = {}
     async for user, _ in messages.everybody(database):
         async with database.user_transaction(user) as tx:
-            for model in await embedding_models.count_vectors(tx):
-                missing = 0 if model.state == RETIRED else model.chunks - model.vectors
-                total = totals[model.name, model.dimensions, model.state]
-                total.update(users=1, chunks=model.chunks, vectors=model.vectors, missing=missing)
-    statuses = [
+            for _, *model, chunk_count, made in await vectors.count(tx):
+                missing = 0 if model[-1] == RETIRED else chunk_count - made
+                total = totals.setdefault(tuple(model), Counter())
+                total.update(users=made > 0, chunks=chunk_count, vectors=made, missing=missing)
+    return [
         EmbeddingStatus(*key, *(total[kind] for kind in ("users", "chunks", "vectors", "missing")))
         for key, total in totals.items()
     ]
-    return sorted(statuses, key=lambda embedder: (STATES.index(embedder.state), embedder.name, embedder.dimensions))
-
-
-async def _fill_chunks(
-    database: Database, dependencies: Dependencies, user: UUID, model: UUID, counts: _Counts, after: int
-) -> int:
-    """Embed chunks after a number that lack a vector of the model; return the number of the last one.
-
-    No transaction is open while the embedder works.
-    """
-    while True:
-        async with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [erasure_version] = tx.first
-            batch = await embedding_models.chunks_without_vector(tx, model, limit=MAX_BATCH_ITEMS, after=after)
-        vectors, refused = await to_thread(_embed_chunks, dependencies, batch)
-        try:
-            async with erasure.transaction_if_unchanged(database, user, erasure_version) as tx:
-                await embedding_models.add_missing(tx, vectors, model)
-        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: read the others again
-            continue
-        counts.add(len(vectors), refused)
-        after = batch[-1].number if batch else after
-        # What comes meanwhile could be embedded for as long as somebody talks.
-        if len(batch) < MAX_BATCH_ITEMS:
-            return after
 
 
 def _embed_chunks(
     dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
 ) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
-    """Return the vectors of chunks, and the items of those that are refused."""
     texts = [
         speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
         for chunk in chunks
@@ -206,36 +247,6 @@ def _embed_chunks(
     vectors = [*zip(chunks, dependencies.embed(texts), strict=True)]
     made = [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
     return made, [f"{chunk.tier} {chunk.item_id}" for chunk, vector in vectors if vector is None]
-
-
-async def _fill_documents(
-    database: Database,
-    dependencies: Dependencies,
-    user: UUID,
-    model: UUID,
-    counts: _Counts,
-    refused: RefusedTexts,
-) -> None:
-    """Embed texts of a user's documents that lack a vector.
-
-    Documents that are put anew meanwhile are embedded again. A writer waits for a batch to be stored, not for the
-    embedder.
-    """
-    while True:
-        async with database.user_transaction(user) as tx:
-            batch = await _missing_texts(tx, model, refused)
-        if not batch:
-            return
-        vectors = await to_thread(_embed_documents, dependencies, batch, refused)
-        async with database.user_transaction(user) as tx:
-            await chunks.lock_user(tx)
-            made = await documents.add_vectors(tx, vectors, model)
-        counts.add(made, (f"documents {id}" for id, _ in refused))
-
-
-async def _missing_texts(tx: Transaction, model: UUID, refused: RefusedTexts) -> list[MissingVector]:
-    texts = await documents.lacking_texts(tx, model, limit=MAX_BATCH_ITEMS + len(refused))
-    return [text for text in texts if refused.get((text.id, text.path)) != text][:MAX_BATCH_ITEMS]
 
 
 def _embed_documents(

@@ -16,8 +16,9 @@ from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store import chunks, erasure, postings, vector_indexes
-from memstore.store.chunks import Model
+from memstore.store.active_model import Model, active_model
 from memstore.store.database import Database
+from memstore.store.embedding_models import MODELS
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import PostingReach
 
@@ -108,7 +109,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
         elif reach.posted and reach.chunks <= database.max_chunks // 2:  # a user near the limit does not alternate
             async with database.user_transaction(user) as tx:
                 await postings.forget(tx)
-                models = await chunks.read_models(tx)
+                models = await tx.get(MODELS)
             for model in models:
                 await vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -132,9 +133,10 @@ async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> 
 
 
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:
-    """Return the user's active embedder if its vectors could have an index, and have none."""
+    """Return the active model if the user's vectors of it could have an index, and have none."""
     async with database.user_transaction(user) as tx:
-        model = chunks.active_model(await chunks.read_models(tx))
+        models = await tx.get(MODELS)
+        model = active_model(models)
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if await vector_indexes.is_ready(tx, model.id) else model

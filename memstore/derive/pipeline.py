@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
-from memstore.derive.chunks import ChunkDeriver, with_active_embedder
+from memstore.derive.chunks import ChunkDeriver
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
@@ -27,8 +27,9 @@ from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
+from memstore.store.active_model import ModelChanged
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import ModelChanged
+from memstore.store.embedding_models import MODELS
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -39,8 +40,8 @@ OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
-# The user's version and embedders: results are saved only if both are still the same.
-USER_STATE = (erasure.VERSION, chunks.MODELS)
+# The user's version and the store's models: results are saved only if both are still the same.
+USER_STATE = (erasure.VERSION, MODELS)
 
 
 class Deriver(Protocol):
@@ -247,7 +248,7 @@ async def advance(
 
 
 class Step(NamedTuple):
-    """The next batch of a conversation, the deriver with the user's active embedder, and the user's state then."""
+    """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
 
     work: PendingWork
     deriver: Deriver
@@ -281,7 +282,7 @@ async def run_step(
                 await watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
-            if not isinstance(error, ConcurrentUpdate):
+            if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
             async with database.user_transaction(work.user_id, USER_STATE) as tx:
                 rest = await watermarks.watermark(tx, work) if tx.first != step.state else None
@@ -298,19 +299,19 @@ async def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step
     async with database.user_transaction(work.user_id, USER_STATE) as tx:
         state = tx.first
         batch = await deriver.load(tx, work, deriver.producer.batch_size)
-    return Step(work, await _with_active_embedder(database, deriver, state), batch, state)
+    return Step(work, await _with_active_embedder(deriver, state), batch, state)
 
 
-async def _with_active_embedder(database: Database, deriver: Deriver, state: Sequence[Any]) -> Deriver:
-    """Return the deriver with the embedder that is active for a user. Raises `EmbedderMismatch`."""
-    dependencies = await with_active_embedder(database, deriver.dependencies, state[1])
+async def _with_active_embedder(deriver: Deriver, state: Sequence[Any]) -> Deriver:
+    """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
+    dependencies = await to_thread(deriver.dependencies.for_models, state[1])
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
 async def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[DerivedBatch] = []
-    for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
+    for _, group in groupby(steps, lambda step: step.deriver.dependencies.model):
         same = list(group)
         results += await _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results
@@ -388,7 +389,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
         done_seq = 0
         async with database.user_transaction(work.user_id, USER_STATE) as tx:
             state = tx.first
-        active_deriver: Any = await _with_active_embedder(database, deriver, state)
+        active_deriver: Any = await _with_active_embedder(deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             async with database.user_transaction(work.user_id) as tx:

@@ -230,7 +230,10 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """An embedding model of some users: `state` is serving, building or retired; `missing` chunks have no vector."""
+    """An embedding model of the store: `state` is serving, building or retired.
+
+    `users` have vectors of it; of the store's `chunks` as many as are `missing` have none, of a retired one 0.
+    """
 
     name: str
     dimensions: int
@@ -243,7 +246,7 @@ class EmbeddingStatus:
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """Users whose embedding model changed, and vectors that were made or removed for it.
+    """How many vectors of an embedding model were made or removed, and of how many users.
 
     `refused` names the items whose text the embedder refuses. They have no vector, so they are found by words alone.
     """

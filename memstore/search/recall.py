@@ -1,8 +1,7 @@
 """From a question to its hits: the query, its candidates, and what a reranker makes of the best of them.
 
-A query has the question's text, its terms, and its vector by the embedding model that is active for the user. That is
-the store's own as a rule; where a migration has put another in its place, the database says so once, and from then on
-this process uses that one. A vector is compared only with vectors of the same model.
+A query has the question's text, its terms, and its vector by the store's active embedding model. A vector is compared
+only with vectors of the same model.
 
 The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
 database's indexes find the best by words and by vector. Their neighbours may be relevant too ("Yes, in Porto!" because
@@ -12,8 +11,7 @@ of the question before it), so they come as arrays with their neighbours, and th
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
@@ -25,14 +23,12 @@ from memstore._compat import to_thread
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import (
     Embedder,
-    EmbedderLoader,
     Reranker,
     Scores,
     SelectiveEmbedder,
     Vectors,
     check_numbers,
     embed_query,
-    load_stored_embedder,
 )
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_now, without_request
@@ -46,7 +42,8 @@ from memstore.search.ranking import (
     rank,
 )
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
-from memstore.store import chunks, embedding_models, facts, postings, vector_indexes
+from memstore.store import chunks, facts, postings, vector_indexes
+from memstore.store.active_model import ModelChanged, model_id
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
@@ -93,76 +90,26 @@ class Query(QueryFeatures):
         is_known = text.isascii() or not isinstance(self.embedder, SelectiveEmbedder) or self.embedder.knows(text)
         return replace(self, embedded_text=text, vector=vector, has_known_words=is_known)
 
-    def fits(self, version: IndexVersion | None) -> bool:
-        """Return whether the query's vector is of the model that is active in this version of the user's chunks."""
-        active = None if version is None or self.embedder is None else chunks.active_model(version.models)
-        return active is None or active.id == self.model
 
-
-@dataclass(frozen=True, slots=True)
-class QueryBuilder:
-    """Builds queries of one user. `load_embedder` loads another one than the store's, where that is the active one."""
-
-    database: Database
-    user_id: UUID
-    embedder: Embedder | None
-    load_embedder: EmbedderLoader = load_stored_embedder
-
-    async def guess_embedder(self) -> Embedder | None:
-        """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        active_model = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
-        return self.embedder if active_model is None else await to_thread(self.load_embedder, *active_model)
-
-    async def build(self, question: str, embedder: Embedder | None) -> Query:
-        """Return a question as a query, embedded while no connection is held; "" finds nothing."""
-        text = question
-        if len(text) > LONGEST_QUERY:
-            text = f"{text[: LONGEST_QUERY // 2]} {text[-LONGEST_QUERY // 2 :]}"
-        words = list(terms(text))
-        if len(words) > MOST_TERMS:
-            words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
-        query = Query(
-            text,
-            None,
-            {word: hash_term(word, self.user_id) for word in words},
-            hash_term(QUESTION_MARK_TERM, self.user_id),
-            embedded_text=text,
-            embedder=embedder,
-            model=chunks.model_id(embedder),
-        )
-        return await self._embed(query)
-
-    async def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
-        """Return the query embedded by the active model, with the version in which that model is active.
-
-        Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
-        """
-        if query.fits(version):
-            return query, version
-        async with self.open(query) as (_, fitting, active):
-            return fitting, active
-
-    @asynccontextmanager
-    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
-        """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
-        while True:
-            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as tx:
-                [version] = tx.first
-                if query.fits(version):
-                    yield tx, query, version
-                    return
-            assert version is not None
-            query = await self._embed_by_active_model(query, version)
-
-    async def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
-        model = await embedding_models.resolve(self.database, version.models, self.embedder)
-        self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
-        embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
-        return await self._embed(replace(query, vector=None, embedder=embedder, model=chunks.model_id(embedder)))
-
-    async def _embed(self, query: Query) -> Query:
-        # The speakers who are known now; `rank_candidates` looks again.
-        return await query.for_speakers(self.database.cache.speakers(self.user_id, query.model))
+async def build_query(database: Database, user_id: UUID, embedder: Embedder | None, question: str) -> Query:
+    """Return a question as a query, embedded while no connection is held; "" finds nothing."""
+    text = question
+    if len(text) > LONGEST_QUERY:
+        text = f"{text[: LONGEST_QUERY // 2]} {text[-LONGEST_QUERY // 2 :]}"
+    words = list(terms(text))
+    if len(words) > MOST_TERMS:
+        words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
+    query = Query(
+        text,
+        None,
+        {word: hash_term(word, user_id) for word in words},
+        hash_term(QUESTION_MARK_TERM, user_id),
+        embedded_text=text,
+        embedder=embedder,
+        model=model_id(embedder),
+    )
+    # The speakers who are known now; `rank_candidates` looks again.
+    return await query.for_speakers(database.cache.speakers(user_id, query.model))
 
 
 def to_first_person(question: str, speakers: Iterable[str]) -> str:
@@ -180,7 +127,9 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
 
 
 async def recall(
-    builder: QueryBuilder,
+    database: Database,
+    user_id: UUID,
+    embedder: Embedder | None,
     question: str,
     *,
     filters: Filters,
@@ -191,9 +140,11 @@ async def recall(
     """Return the best items for a question, each once, the best first.
 
     Where they are `marked`, an outdated one tells the facts in its place; a question about now ranks it behind them.
+    Raises `ModelChanged` where the embedder is not the active one.
     """
-    query = await builder.build(question, await builder.guess_embedder())
-    async with builder.open(query) as (scope, query, version):
+    query = await build_query(database, user_id, embedder, question)
+    async with database.user_transaction(user_id, [chunks.index_version(query.model)]) as scope:
+        [version] = scope.first
         ranking = await rank_candidates(scope, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
@@ -290,12 +241,14 @@ async def rank_candidates(
 ) -> Ranking:
     """Rank the best `depth` chunks of each tier that the filters let through.
 
-    `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
-    version: whatever model is active since, it is compared only with vectors of its own.
+    `version` is that of the user's chunks that was read before; None where the user has none. Raises `ModelChanged`
+    where another model is active in it than the query's.
     """
     if version is None:
         tx.cache.forget(tx.user_id)
         return EMPTY_RANKING
+    if query.embedder is not None and version.active_model not in (None, query.model):
+        raise ModelChanged
     if version.chunks > tx.cache.max_chunks:
         return await _rank_by_indexes(tx, query, version, filters, depth)
     index = await chunks.read_index(tx, query.model, version.version)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.errors import ForeignKeyViolation
 
-from memstore import ids
 from memstore._compat import to_thread
 from memstore.models import Chunk, ChunkKey, Tier
-from memstore.providers import Embedder, Vectors
+from memstore.providers import Vectors
+from memstore.store import embedding_models
+from memstore.store.active_model import Model
 from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
@@ -28,37 +29,6 @@ EVERY_TIER = tuple(Tier)
 # `asdict` copies each value deeply: a third of storing a chunk.
 COLUMNS = tuple(field.name for field in fields(Chunk))
 NEIGHBOURS_READ = NEIGHBOURS_PER_SIDE
-
-
-STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An embedder of a user."""
-
-    id: UUID
-    name: str
-    dimensions: int
-    state: str = ACTIVE
-
-
-def model_id(embedder: Embedder | None) -> UUID:
-    """Return the id of the vectors by an embedder; an id of its own stands for none."""
-    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
-
-
-MODELS = read_all(SQL["models"], Model)
-
-
-async def read_models(tx: Transaction) -> list[Model]:
-    """Return the embedders of the user."""
-    return await tx.get(MODELS)
-
-
-def active_model(models: Sequence[Model]) -> Model | None:
-    """Return the active one; None for a user without vectors."""
-    return next((model for model in models if model.state == ACTIVE), None)
 
 
 async def lock_user(tx: Transaction) -> None:
@@ -101,19 +71,23 @@ class Filters:
         return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
 
 
-async def add(tx: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
-    """Store chunks with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
+async def add(tx: Transaction, chunks: Sequence[NewChunk], model: Model | None) -> int:
+    """Store chunks with terms and vectors of a model; return how many.
+
+    Raises `ConcurrentUpdate` if another worker stored some, and as `embedding_models.lock` does.
+    """
     if not chunks:
         return 0
     # First: the lock on the user's row makes the order of numbers that in which chunks are seen by others.
     length = sum(sum(new.frequencies) for new in chunks)
     [last] = await tx.column(SQL["count_chunks"], chunks=len(chunks), length=length)
+    await embedding_models.lock(tx, model)
     rows = [_row(new, number) for number, new in enumerate(chunks, last - len(chunks) + 1)]
     if await tx.run_many(SQL["add_text"], rows) != len(chunks):
         raise ConcurrentUpdate
     if model is not None:
         vectors = [(new.chunk.key, new.vector) for new in chunks if new.vector is not None]
-        await add_vectors(tx, vectors, model)
+        await add_vectors(tx, vectors, model.id)
     return len(chunks)
 
 
@@ -146,7 +120,7 @@ async def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors
 
 @dataclass(frozen=True, slots=True)
 class IndexVersion:
-    """Which chunks a user has now, how many and how long in all, and the user's embedding models.
+    """Which chunks a user has now, how many and how long in all, and the store's active embedding model.
 
     Chunks up to number `posted_up_to` are in postings, for users who have those.
     """
@@ -155,12 +129,7 @@ class IndexVersion:
     chunks: int
     chunk_length: int
     posted_up_to: int
-    embedders: list[tuple[str, str, int, str]]
-
-    @property
-    def models(self) -> list[Model]:
-        """The embedders of the user."""
-        return [Model(UUID(id), name, dimensions, state) for id, name, dimensions, state in self.embedders]
+    active_model: UUID | None
 
 
 def index_version(model: UUID) -> Read[IndexVersion | None]:

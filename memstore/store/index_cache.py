@@ -15,7 +15,6 @@ class IndexCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
     Users with more than `max_chunks` chunks have none; for them it keeps the speakers of the chunks that were found.
-    `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
     """
 
     def __init__(self, max_chunks: int = MAX_USER_CHUNKS, most_bytes: int = MAX_CACHED_BYTES) -> None:
@@ -25,7 +24,6 @@ class IndexCache:
         # Of all that are kept: to add them up at each change takes 0.1 s for 100,000 users.
         self._bytes = 0
         self._speakers: dict[tuple[UUID, UUID], frozenset[str]] = {}
-        self.active_models: dict[UUID, tuple[str, int] | None] = {}
         self._turn = threading.Lock()
 
     def get(self, user_id: UUID, model: UUID) -> UserIndex | None:

@@ -47,7 +47,6 @@ TABLES = (
     Table("item_text", ids=("item_id", "conversation_id"), closed=("role",)),
     Table("item_vectors", ids=("item_id",)),
     Table("term_postings", closed=("chunks",), exported=False),
-    Table("embedding_models", app=EVERYTHING),
     Table("derivations", conversation="conversation_id", closed=("deriver",), app=EVERYTHING, loader=ADD_AND_CHANGE),
     Table("receipts", conversation="conversation_id", json="body", exported=False),
     Table("setting_changes", conversation="conversation_id", loader=ADD),
@@ -61,6 +60,7 @@ TABLES = (
     Table("backfills", "operator", "only_user", closed=("derivers",), app=EVERYTHING, exported=False),
     Table("api_tokens", "operator", closed=("hash",), app=ADD_AND_CHANGE, exported=False),
     Table("store_keys", "store", closed=("name", "key"), app="SELECT", loader="SELECT", exported=False),
+    Table("embedding_models", "store", app=ADD_AND_CHANGE, exported=False),
 )
 
 

@@ -14,8 +14,8 @@ from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore.models import ChunkKey
 from memstore.providers import Vectors
-from memstore.store import chunks
 from memstore.store.database import Database, Transaction
+from memstore.store.embedding_models import MODELS
 from memstore.store.sql import statements
 
 SQL = statements("vector_indexes")
@@ -73,7 +73,7 @@ async def literally(tx: Transaction, statement: LiteralString, **values: Any) ->
 
 async def indexed_models(tx: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in await chunks.read_models(tx) if await is_made(tx, model.id)]
+    return [model.id for model in await tx.get(MODELS) if await is_made(tx, model.id)]
 
 
 async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:

@@ -433,6 +433,10 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     assert here("recall", "brother", "-u", "alice", "--json").json[0]["text"] == "Bo is Al's brother."
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     assert "MEMSTORE_EMBEDDER" in here("doctor").out
+    with psycopg.connect(url) as connection:
+        connection.execute("delete from item_vectors")
+    monkeypatch.setenv("MEMSTORE_EMBEDDER", "hashing:64")
+    assert f"migrate --to {EMBEDDER}" in here("doctor").out, "the active one, whatever is set"
 
 
 # The demo

@@ -486,11 +486,11 @@ class Machine(RuleBasedStateMachine):
 
 
 def carried_rows(url: str, name: str) -> dict[str, list[dict[str, Any]]]:
-    """Give the rows of a user but for how often it erased something, and which embedder it had when it had vectors.
+    """Give the rows of a user but for how often it erased something.
 
     Of watermarks what is pending: where the newest messages were erased, numbers are left of which there is nothing.
     """
-    found = rows(url, name, without=("embedding_models",))
+    found = rows(url, name)
     for row in found[f"{name}: users"]:
         del row["erasures"]
     for row in found[f"{name}: derivations"]:

@@ -29,7 +29,7 @@ START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": "hashing:256"}
 EVERY = [*TABLES, "setting_changes"]
 # What is of this installation: numbers of chunks and of bytes that came in, and when.
-HERE = {"item_text": ["number"], "embedding_models": ["created_at"], "derivations": ["updated_at", "closes_at"]}
+HERE = {"item_text": ["number"], "derivations": ["updated_at", "closes_at"]}
 EVERYTHING = ("users", "conversations", "summaries", "facts", "documents")  # but for messages
 Lines = list[dict[str, Any]]
 

@@ -43,7 +43,7 @@ LITERALS = {
     "vector": "[1,2]",
 }
 MODELS = {("documents", name) for name in ("lacking", "still_lacking", "count_lacking")} | {
-    ("embedding_models", "lacking"),
+    ("vectors", "lacking"),
     ("chunks", "arrays"),
 }  # whose model is there
 
@@ -132,12 +132,12 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
         store.user("gina").conversation("c").add("user", "I live in Graz.")
     folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
     made = Template(filename=str(folder / "script.py.mako")).render(
-        message="", up_revision="0022", down_revision="0021"
+        message="", up_revision="9999", down_revision=migrations.NEWEST_REVISION
     )
-    (folder / "versions" / "0022_next.py").write_text(str(made))
-    (folder / "versions" / "0022_next.sql").write_text(NEXT)
+    (folder / "versions" / "9999_next.py").write_text(str(made))
+    (folder / "versions" / "9999_next.sql").write_text(NEXT)
     monkeypatch.setattr(migrations, "scripts", lambda: folder)
-    monkeypatch.setattr(migrations, "NEWEST_REVISION", "0022")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "9999")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)
     assert distribution.distribute(distributed) == distribution.DistributedTables((), ())

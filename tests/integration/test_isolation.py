@@ -24,8 +24,8 @@ SETTINGS = {"embedder": "hashing:256"}
 ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
 TABLES = tuple(sorted(LIVING | OUTLIVING))  # `fill` must know new ones
-UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models", "documents")
-FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "events")
+UPDATED = ("users", "conversations", "facts", "derivations", "documents")
+FOR_THE_OPERATOR = ("users", "derivations", "model_usage", "events")
 
 
 def fill(url: str) -> None:

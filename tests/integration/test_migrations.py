@@ -116,6 +116,57 @@ def test_the_printed_statements_make_the_same_schema(new_database: Make, clone: 
         assert store.user("alice").recall("Porto", tiers=["messages"])[0].text == "I live in Porto."
 
 
+def upgrade_to(url: str, revision: str, folder: Path) -> None:
+    """Make the tables of an older revision."""
+    old = shutil.copytree(migrations.scripts(), folder / "schema")
+    for file in (old / "versions").glob("0*"):
+        if file.name[:4] > revision:
+            file.unlink()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migrations, "scripts", lambda: old)
+        migrations.upgrade(url)
+
+
+def test_the_embedder_of_most_users_becomes_the_store_s(new_database: Make, tmp_path: Path) -> None:
+    """Whoever had another is found by words until a migration makes the vectors, of documents too."""
+    url = new_database()
+    upgrade_to(url, "0021", tmp_path)
+    names = {"alice": "hashing:64", "bob": "hashing:256", "carol": "hashing:256"}
+    for user, embedder in names.items():
+        dimensions = int(embedder.partition(":")[2])
+        values = {"user": ids.user_id(user), "name": user, "model": ids.model_id(embedder, dimensions)}
+        values |= {
+            "embedder": embedder,
+            "dimensions": dimensions,
+            "id": ids.document_id(ids.user_id(user), ("n",), "k"),
+        }
+        with psycopg.connect(url) as connection:
+            for statement in (
+                "insert into users (user_id, name) values (%(user)s, %(name)s)",
+                "insert into embedding_models (user_id, id, name, dimensions)"
+                " values (%(user)s, %(model)s, %(embedder)s, %(dimensions)s)",
+                "insert into documents (user_id, id, namespace, key, value)"
+                " values (%(user)s, %(id)s, '{n}', 'k', '{}')",
+                "insert into document_vectors (user_id, id, path, model_id, embedding, text) values (%(user)s, %(id)s,"
+                " 'p', %(model)s, array_fill(0.1, array[%(dimensions)s::int])::vector, 'The ferry leaves at nine.')",
+            ):
+                connection.execute(statement, values)
+    migrations.upgrade(url)
+    with psycopg.connect(url) as connection:
+        found = connection.execute("select name, state from embedding_models order by 1").fetchall()
+    assert found == [("hashing:256", "serving"), ("hashing:64", "retired")]
+    for setting in set(names.values()):
+        with memstore.open(url, settings={"embedder": setting}) as store:
+            assert len(store.user("bob").documents().search(query="ferry")) == 1
+    with memstore.open(url, settings=SETTINGS) as store:
+        assert store.user("alice").documents().search(query="ferry") == []
+        assert store.embeddings.clean().vectors == 0, "her text stands nowhere else"
+        report = store.embeddings.migrate("hashing:256")
+        assert (report.users, report.vectors) == (1, 1)
+        assert len(store.user("alice").documents().search(query="ferry")) == 1
+        assert store.embeddings.clean().vectors == 1
+
+
 def test_opening_twice_changes_nothing(new_database: Make) -> None:
     url = new_database()
     assert migrations.status(url) == migrations.Status(None)
@@ -188,15 +239,9 @@ def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
     assert catalog(url) == before
 
 
-def test_a_receipt_from_before_what_was_sent_was_kept_is_upgraded(
-    new_database: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url, old = new_database(), shutil.copytree(migrations.scripts(), tmp_path / "schema")
-    for file in (old / "versions").glob("0021_*"):
-        file.unlink()
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "scripts", lambda: old)
-        migrations.upgrade(url)
+def test_a_receipt_from_before_what_was_sent_was_kept_is_upgraded(new_database: Make, tmp_path: Path) -> None:
+    url = new_database()
+    upgrade_to(url, "0020", tmp_path)
     user, conversation, receipt = ids.user_id("alice"), ids.conversation_id(ids.user_id("alice"), "c"), ids.uuid7()
     decision = {"section": "recent", "kind": "turn", "id": str(receipt), "tokens": 4, "length": 9}
     body = {

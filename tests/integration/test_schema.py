@@ -173,10 +173,12 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
     operator = "(current_setting('memstore.operator'::text, true) = 'on'::text)"
     assert set(policies) == {
         *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_user) for table in TABLES | OUTLIVING),
-        ("store_keys", "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None),
+        *((table, "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None) for table in KEYS),
+        ("embedding_models", "of_the_first", "PERMISSIVE", "{public}", "INSERT", None, "(state = 'serving'::text)"),
+        ("embedding_models", "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator),
         *(
             (table, "for_operator", "PERMISSIVE", "{public}", "SELECT", operator, None)
-            for table in ("users", "derivations", "model_usage", "events", "embedding_models")
+            for table in ("users", "derivations", "model_usage", "events")
         ),
         *((table, "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator) for table in OF_THE_OPERATOR),
     }
@@ -255,11 +257,20 @@ def test_what_makes_no_sense_is_refused(in_filled: psycopg.Connection[Any], tabl
         in_filled.execute(f"update {table} set {change}")
 
 
-def test_one_embedder_serves_a_user(in_filled: psycopg.Connection[Any]) -> None:
-    second = "insert into embedding_models (user_id, id, name, dimensions, state) values (%s, %s, 'f', 2, %s)"
+def test_one_embedding_model_is_active(in_filled: psycopg.Connection[Any]) -> None:
+    second = "insert into embedding_models (id, name, dimensions, state) values (%s, 'f', 2, %s)"
     with pytest.raises(UniqueViolation), in_filled.transaction():
-        in_filled.execute(second, [ALICE, UUID(int=3), "serving"])
-    in_filled.execute(second, [ALICE, UUID(int=3), "building"])
+        in_filled.execute(second, [UUID(int=3), "serving"])
+    in_filled.execute(second, [UUID(int=3), "building"])
+
+
+def test_no_user_s_scope_makes_another_model_active(in_filled: psycopg.Connection[Any]) -> None:
+    as_alice(in_filled)
+    assert in_filled.execute("update embedding_models set state = 'retired'").rowcount == 0
+    with pytest.raises(InsufficientPrivilege), in_filled.transaction():
+        in_filled.execute(
+            "insert into embedding_models (id, name, dimensions, state) values (%s, 'f', 2, 'building')", [UUID(int=3)]
+        )
 
 
 def test_the_physical_layout_that_was_measured(database: psycopg.Connection[Any]) -> None:

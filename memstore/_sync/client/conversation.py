@@ -181,8 +181,10 @@ class ConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        dependencies = self._runtime.load_dependencies()
-        return summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
+        summary: Summary = self._runtime.run_with_dependencies(
+            lambda dependencies: summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
+        )
+        return summary
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
@@ -291,13 +293,9 @@ class ConversationScope:
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
         ).redact(runtime.redactor)
         with operation_span("context") as span:
-            context = build_context(
-                self._database,
-                runtime.load_embedder(),
-                runtime.load_counter(model),
-                request,
-                runtime.load_reranker(),
-                runtime.load_embedder_by_name,
+            counter, reranker = runtime.load_counter(model), runtime.load_reranker()
+            context: Context = runtime.run_with_embedder(
+                lambda embedder: build_context(self._database, embedder, counter, request, reranker)
             )
             span.set(
                 tokens=context.tokens,

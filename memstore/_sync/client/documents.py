@@ -13,11 +13,12 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, messages
 from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
-from memstore._sync.store.embedding_models import ModelChanged
+from memstore._sync.store.embedding_models import MODELS
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
+from memstore.store.active_model import Model, ensure_active, model_id
 
 WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -105,20 +106,26 @@ class Documents:
         # Locks are taken in one order by everybody.
         ordered = dict(sorted(by_id.items()))
         removed = [self._id(*key) for key in remove]
-        while True:
-            try:
-                return self._write(ordered, removed, unchanged)
-            except ModelChanged:  # since the texts were embedded
-                continue
+        if self._embedder is not None or not any(map(_texts_of, new)):
+            self._write(self._embedder, ordered, removed, unchanged)
+        else:
+            self._runtime.run_with_embedder(lambda embedder: self._write(embedder, ordered, removed, unchanged))
 
-    def _write(self, new: Mapping[UUID, NewDocument], removed: Sequence[UUID], unchanged: IsUnchanged | None) -> None:
-        vectors, embedder = self._embed(list(new.values()))
+    def _write(
+        self,
+        embedder: Embedder | None,
+        new: Mapping[UUID, NewDocument],
+        removed: Sequence[UUID],
+        unchanged: IsUnchanged | None,
+    ) -> None:
+        vectors = _embed(embedder, list(new.values()))
         document_ids = [*new, *removed]
         with self._database.user_transaction(self._user_id) as tx:
             messages.make_user(tx, self.user)
-            # An application's own does not serve the user.
-            if embedder is not None and self._embedder is None:
-                embedding_models.lock_active(tx, embedder)
+            # An application's own is none of the store's models.
+            if self._embedder is None and embedder is not None and any(vectors):
+                chunks.lock_user(tx)
+                embedding_models.lock(tx, Model.of(embedder), for_documents=True)
             if unchanged is not None:
                 # A document that is not there cannot be locked.
                 chunks.lock_user(tx)
@@ -130,7 +137,7 @@ class Documents:
             if removed:
                 documents.remove(tx, removed)
             if new:
-                documents.put(tx, list(new.values()), vectors, chunks.model_id(embedder))
+                documents.put(tx, list(new.values()), vectors, model_id(embedder))
 
     def search(
         self,
@@ -156,15 +163,26 @@ class Documents:
         page |= {"limit": limit, "offset": offset, "expired": expired}
         if query is not None:
             check_text(query, "the query")
-        embedder = self._load_serving_embedder() if query and query.strip() else None
-        vector = None if embedder is None else embed_query(embedder, query or "")
-        with self._database.user_transaction(self._user_id) as tx:
+        text = query if query and query.strip() else None
+        if text is None or self._embedder is not None:
+            return self._search(self._embedder, text, page, refresh=refresh)
+        rows: list[Document] = self._runtime.run_with_embedder(
+            lambda embedder: self._search(embedder, text, page, refresh=refresh)
+        )
+        return rows
+
+    def _search(self, embedder: Embedder | None, query: str | None, page: Json, *, refresh: bool) -> list[Document]:
+        vector = None if embedder is None or query is None else embed_query(embedder, query)
+        reads = [MODELS] if vector is not None and self._embedder is None else []
+        with self._database.user_transaction(self._user_id, reads) as tx:
+            for models in tx.first:
+                ensure_active(models, model_id(embedder))
             if vector is None:
                 rows = documents.latest(tx, page)
             else:
-                rows = documents.nearest(tx, page, vector, chunks.model_id(embedder), self._distance)
+                rows = documents.nearest(tx, page, vector, model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
-                documents.refresh(tx, rows, expired=expired)
+                documents.refresh(tx, rows, expired=page["expired"])
         return rows
 
     def namespaces(
@@ -199,27 +217,15 @@ class Documents:
         check_text(key, "the key of a document")
         return ids.document_id(self._user_id, tuple(namespace), key)
 
-    def _load_serving_embedder(self) -> Embedder | None:
-        """Return the application's own embedder, else the one that serves the user, else the settings'."""
-        if self._embedder is not None:
-            return self._embedder
-        embedder = self._runtime.load_embedder()
-        if embedder is None:
-            return None
-        with self._database.user_transaction(self._user_id) as tx:
-            models = chunks.read_models(tx)
-        model = embedding_models.resolve(self._database, models, embedder)
-        return embedder if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 
-    def _embed(self, new: Sequence[NewDocument]) -> tuple[list[dict[str, Vectors]], Embedder | None]:
-        """Return for each document the vectors of its texts by path, embedded at once, and the embedder of these."""
-        texts = [_texts_of(document) for document in new]
-        flat = [text for by_path in texts for text in by_path.values()]
-        embedder = self._load_serving_embedder() if flat else None
-        if embedder is None:
-            return [{} for _ in new], None
-        vectors = iter(embed_texts(embedder, flat))
-        return [{path: next(vectors) for path in by_path} for by_path in texts], embedder
+def _embed(embedder: Embedder | None, new: Sequence[NewDocument]) -> list[dict[str, Vectors]]:
+    """Return for each document the vectors of its texts by path, embedded at once; none without an embedder."""
+    texts = [_texts_of(document) for document in new]
+    flat = [text for by_path in texts for text in by_path.values()]
+    if embedder is None or not flat:
+        return [{} for _ in new]
+    vectors = iter(embed_texts(embedder, flat))
+    return [{path: next(vectors) for path in by_path} for by_path in texts]
 
 
 def _check_new(document: NewDocument) -> None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
 from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
+from memstore._sync.store.embedding_models import MODELS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError
 from memstore.ingest.redaction import Redactor, redactor_for
@@ -28,6 +30,7 @@ from memstore.providers import (
 )
 from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
+from memstore.store.active_model import ModelChanged, choose_embedder
 from memstore.strategies import as_json
 
 
@@ -39,6 +42,8 @@ class Runtime:
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}
         self._embedders: dict[tuple[str, int], Embedder] = {}
+        # The active one, in a tuple, once it is known.
+        self._active: tuple[Embedder | None] | None = None
         self._reranker = reranker
 
     @cached_property
@@ -68,6 +73,32 @@ class Runtime:
     def load_embedder(self) -> Embedder | None:
         """Return the settings' embedder, loaded in a thread the first time."""
         return self.embedder if "embedder" in self.__dict__ else (lambda: self.embedder)()
+
+    def load_active_embedder(self) -> Embedder | None:
+        """Return the store's active embedder; the settings' where none is active, None where that is none.
+
+        Raises `EmbedderMismatch` if the settings name one that was never the store's, or it cannot be had.
+        """
+        if self._active is None:
+            setting = self.load_embedder()
+            with self.database.admin_transaction() as tx:
+                models = tx.get(MODELS)
+            self._active = (choose_embedder(models, setting, self.load_embedder_by_name),)
+        return self._active[0]
+
+    def run_with_embedder(self, task: Callable[[Embedder | None], Any]) -> Any:
+        """Return the result of a task that is given the active embedder; it is repeated if another becomes active."""
+        while True:
+            embedder = self.load_active_embedder()
+            try:
+                return task(embedder)
+            except ModelChanged:
+                self._active = None
+
+    def run_with_dependencies(self, task: Callable[[Dependencies], Any]) -> Any:
+        """Do so for a task that is given the dependencies of derivers."""
+        dependencies = self.load_dependencies()
+        return self.run_with_embedder(lambda embedder: task(replace(dependencies, embedder=embedder)))
 
     def load_embedder_by_name(self, name: str, dimensions: int) -> Embedder:
         """Return the embedder of this name and size, loaded once. Blocking, and seconds the first time.

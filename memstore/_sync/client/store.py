@@ -21,7 +21,6 @@ from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import llm_usage, messages, queue, watermarks
 from memstore._sync.store.database import Database
-from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name, check_names, check_number
@@ -296,9 +295,7 @@ class MemoryStore:
             runtime = self._runtime
             return restore(
                 self._database,
-                lambda: Dependencies(
-                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
-                ),
+                runtime.run_with_dependencies,
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,

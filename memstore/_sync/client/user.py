@@ -16,7 +16,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.search.recall import RERANKED, QueryBuilder, recall, rerank
+from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
@@ -134,14 +134,15 @@ class UserScope(UserFacts):
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = runtime.load_reranker()
-            embedder = runtime.load_embedder()
-            builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
             searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
             marked = sight is None
-            hits = recall(builder, query, filters=filters, limit=searched, min_score=least, marked=marked)
+            options: dict[str, Any] = {"filters": filters, "limit": searched, "min_score": least, "marked": marked}
+            hits: list[Hit] = runtime.run_with_embedder(
+                lambda embedder: recall(self._database, self.id, embedder, query, **options)
+            )
             if sight:
                 with self._database.user_transaction(self.id) as tx:
                     hits = sight.hits(tx, hits)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -219,8 +219,11 @@ class UserFacts:
             new = new.model_copy(update={"type": self._read_type(new)})
         if quarantined:
             return manual_edits.propose_fact(self._database, self.name, new, source_ids)
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.add_fact(self._database, dependencies, self.name, new, source_ids))
+        return self._store(manual_edits.add_fact, self.name, new, source_ids)
+
+    def _store(self, change: Callable[..., Any], *values: Any) -> Fact:
+        run = self._runtime.run_with_dependencies
+        return with_state_now(run(lambda dependencies: change(self._database, dependencies, *values)))
 
     def _read_type(self, new: FactColumns) -> str:
         """Return the type of the stored fact with these words; else as the reader reads it."""
@@ -260,8 +263,7 @@ class UserFacts:
         check_fact(new)
         self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.edit_fact(self._database, dependencies, self.id, old, new))
+        return self._store(manual_edits.edit_fact, self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -271,8 +273,7 @@ class UserFacts:
         """
         from memstore._sync.derive.facts import manual_edits
 
-        dependencies = self._runtime.load_dependencies()
-        return with_state_now(manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact)))
+        return self._store(manual_edits.confirm_fact, self.id, to_uuid(fact))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

@@ -13,9 +13,8 @@ from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
 from memstore._sync.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
 from memstore._sync.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
-from memstore._sync.search.recall import Query, QueryBuilder, rerank
+from memstore._sync.search.recall import Query, build_query, rerank
 from memstore._sync.store import erasure, receipts, summaries
-from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database
 from memstore._sync.store.summaries import Outline
 from memstore._version import __version__
@@ -37,7 +36,8 @@ from memstore.models import (
     Summary,
     Tier,
 )
-from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
+from memstore.providers import Embedder, Reranker, TokenCounter
+from memstore.store.active_model import model_id
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
@@ -63,27 +63,23 @@ def build_context(
     counter: TokenCounter,
     request: Request,
     reranker: Reranker | None = None,
-    load_by_name: EmbedderLoader = load_stored_embedder,
 ) -> Context:
     """Return the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the history is read, and again if that shows that another embedder serves the user by
-    now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
-    others. The exception is a question that names a speaker whom this process finds for the first time.
+    The question is embedded while the history is read. No transaction waits for the embedder: a slow one keeps no
+    connection from others. The exception is a question that names a speaker whom this process finds for the first time.
+    Raises `ModelChanged` where the embedder is not the active one.
     """
     request.check()
-    queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
-    likely = queries.guess_embedder()
-    reading = partial(_read_history, database, request, model_id(likely), counter)
+    reading = partial(_read_history, database, request, model_id(embedder), counter)
+    embedding = partial(build_query, database, request.user_id, embedder)
     if request.query is None:
         resolved, history = reading()
         text = (history.question and history.question.text) or ""
-        query = queries.build(text, likely)
+        query = embedding(text)
     else:
         text = request.query
-        query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
-    query, index_version = queries.ensure_model(query, history.index_version)
-    history = replace(history, index_version=index_version)
+        query, (resolved, history) = run_both_threads(partial(embedding, text), reading)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = builder.build(resolved)

@@ -14,11 +14,12 @@ from uuid import UUID
 
 from memstore._sync.derive.erasure import ErasureTarget, erase
 from memstore._sync.store import chunks, erasure, postings, vector_indexes
-from memstore._sync.store.chunks import Model
 from memstore._sync.store.database import Database
+from memstore._sync.store.embedding_models import MODELS
 from memstore._sync.store.postings import PostingReach
 from memstore.models import ErasureScope
 from memstore.settings import Settings
+from memstore.store.active_model import Model, active_model
 from memstore.store.errors import ConcurrentUpdate
 
 RENEWAL_BATCH_CHUNKS = 2000
@@ -108,7 +109,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
         elif reach.posted and reach.chunks <= database.max_chunks // 2:  # a user near the limit does not alternate
             with database.user_transaction(user) as tx:
                 postings.forget(tx)
-                models = chunks.read_models(tx)
+                models = tx.get(MODELS)
             for model in models:
                 vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -132,9 +133,10 @@ def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
 
 
 def _find_unindexed(database: Database, user: UUID) -> Model | None:
-    """Return the user's active embedder if its vectors could have an index, and have none."""
+    """Return the active model if the user's vectors of it could have an index, and have none."""
     with database.user_transaction(user) as tx:
-        model = chunks.active_model(chunks.read_models(tx))
+        models = tx.get(MODELS)
+        model = active_model(models)
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if vector_indexes.is_ready(tx, model.id) else model

@@ -19,17 +19,18 @@ from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._compat import run_all_threads
-from memstore._sync.derive.chunks import ChunkDeriver, with_active_embedder
+from memstore._sync.derive.chunks import ChunkDeriver
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import renew_terms, run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import ModelChanged
+from memstore._sync.store.embedding_models import MODELS
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
+from memstore.store.active_model import ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -40,8 +41,8 @@ OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
-# The user's version and embedders: results are saved only if both are still the same.
-USER_STATE = (erasure.VERSION, chunks.MODELS)
+# The user's version and the store's models: results are saved only if both are still the same.
+USER_STATE = (erasure.VERSION, MODELS)
 
 
 class Deriver(Protocol):
@@ -244,7 +245,7 @@ def advance(database: Database, deriver: Deriver, group: Sequence[PendingWork], 
 
 
 class Step(NamedTuple):
-    """The next batch of a conversation, the deriver with the user's active embedder, and the user's state then."""
+    """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
 
     work: PendingWork
     deriver: Deriver
@@ -276,7 +277,7 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
                 watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
-            if not isinstance(error, ConcurrentUpdate):
+            if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
             with database.user_transaction(work.user_id, USER_STATE) as tx:
                 rest = watermarks.watermark(tx, work) if tx.first != step.state else None
@@ -293,19 +294,19 @@ def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
     with database.user_transaction(work.user_id, USER_STATE) as tx:
         state = tx.first
         batch = deriver.load(tx, work, deriver.producer.batch_size)
-    return Step(work, _with_active_embedder(database, deriver, state), batch, state)
+    return Step(work, _with_active_embedder(deriver, state), batch, state)
 
 
-def _with_active_embedder(database: Database, deriver: Deriver, state: Sequence[Any]) -> Deriver:
-    """Return the deriver with the embedder that is active for a user. Raises `EmbedderMismatch`."""
-    dependencies = with_active_embedder(database, deriver.dependencies, state[1])
+def _with_active_embedder(deriver: Deriver, state: Sequence[Any]) -> Deriver:
+    """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
+    dependencies = deriver.dependencies.for_models(state[1])
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
 def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[DerivedBatch] = []
-    for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
+    for _, group in groupby(steps, lambda step: step.deriver.dependencies.model):
         same = list(group)
         results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results
@@ -383,7 +384,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
         done_seq = 0
         with database.user_transaction(work.user_id, USER_STATE) as tx:
             state = tx.first
-        active_deriver: Any = _with_active_embedder(database, deriver, state)
+        active_deriver: Any = _with_active_embedder(deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as tx:

@@ -16,9 +16,7 @@ from typing import IO, Any
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.chunks import run_with_active_embedder
-from memstore._sync.store import archive, chunks, documents, embedding_models, erasure, messages, summaries
-from memstore._sync.store.chunks import model_id
+from memstore._sync.store import archive, chunks, documents, erasure, messages, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
@@ -29,6 +27,7 @@ from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
+from memstore.store.active_model import model_id
 from memstore.store.rows import ItemRow
 
 APPLICATION_NAME = "memstore"
@@ -39,7 +38,7 @@ NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it
 
 def restore(
     database: Database,
-    dependencies: Callable[[], Dependencies],
+    run: Callable[[Callable[[Dependencies], Any]], Any],
     source: Path | IO[bytes],
     *,
     max_message_bytes: int,
@@ -51,12 +50,12 @@ def restore(
     """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `dependencies` are loaded when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
+    `run` loads the dependencies when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
     what is no export.
     """
     report = ImportReport(APPLICATION_NAME)
     builder = reader.EntryBuilder(max_message_bytes, redactor, counter, report)
-    running = _Restore(database, dependencies, builder, report)
+    running = _Restore(database, run, builder, report)
     name = source.name if isinstance(source, Path) else "the export"
     with reader.open_export(source) as stream:
         batches, done = reader.batch_lines(reader.read_lines(stream, name, max_message_bytes), report), 0
@@ -83,7 +82,7 @@ class _Restore:
     """
 
     database: Database
-    dependencies: Callable[[], Dependencies]
+    run: Callable[[Callable[[Dependencies], Any]], Any]
     builder: reader.EntryBuilder
     report: ImportReport
     user: str | None = None
@@ -286,7 +285,7 @@ class _Restore:
     ) -> int:
         """Add items that are new still when they are locked, and their chunks; return how many.
 
-        Chunks have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
+        Chunks have the file's vectors where these are of the active embedder, else new ones. No transaction is
         open while they are made.
         """
         add: Callable[[Transaction, list[Any]], Any] = summaries.add
@@ -314,11 +313,11 @@ class _Restore:
             with self.database.user_transaction(self.user_id) as tx:
                 new = write(tx)
                 if added := [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]:
-                    chunks.add(tx, added, embedding_models.lock_active(tx, dependencies.embedder))
+                    chunks.add(tx, added, dependencies.model)
             return len(new)
 
         if any(entry.chunks for entry in fresh):
-            dependencies = self.dependencies()
-            return run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
+            count: int = self.run(store_with)
+            return count
         with self.database.user_transaction(self.user_id) as tx:
             return len(write(tx))

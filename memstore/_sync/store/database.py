@@ -72,6 +72,8 @@ class Transaction:
         self.cache = cache
         self.citus = citus
         self.events: list[Event] = []
+        # The embedding model that stays active until the end, as this transaction writes vectors of it.
+        self.embedding_model: UUID | None = None
         self._outbox = outbox
         # With it ends the confinement to a user.
         self._has_ended = False

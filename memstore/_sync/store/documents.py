@@ -67,7 +67,7 @@ def put(tx: Transaction, new: Sequence[NewDocument], vectors: Sequence[Mapping[s
 
 
 def lacking_texts(tx: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
-    """Return texts with a vector of the active embedder and none of this one."""
+    """Return texts with a vector of another model of the store and none of this one."""
     return tx.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
 
 
@@ -92,7 +92,7 @@ def add_vectors(tx: Transaction, made: Sequence[tuple[MissingVector, Vectors]], 
 
 
 def remove_model(tx: Transaction, model: UUID) -> int:
-    """Remove the vectors of an embedder; return how many."""
+    """Remove the vectors of a retired model, but of texts that the active one has none of; return how many."""
     return tx.run(SQL["remove_model"], model_id=model)
 
 

@@ -13,8 +13,8 @@ from uuid import UUID
 from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable, Identifier, Literal
 
-from memstore._sync.store import chunks
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedding_models import MODELS
 from memstore.models import ChunkKey
 from memstore.providers import Vectors
 from memstore.store.sql import statements
@@ -74,7 +74,7 @@ def literally(tx: Transaction, statement: LiteralString, **values: Any) -> list[
 
 def indexed_models(tx: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in chunks.read_models(tx) if is_made(tx, model.id)]
+    return [model.id for model in tx.get(MODELS) if is_made(tx, model.id)]
 
 
 def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:

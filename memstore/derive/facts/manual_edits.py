@@ -10,7 +10,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.chunks import add_fact_chunk, restore_fact_chunk, run_with_active_embedder
+from memstore.derive.chunks import add_fact_chunk, restore_fact_chunk
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import (
     apply_edited_slot,
@@ -37,7 +37,7 @@ from memstore.models import (
     FactSpan,
     kind_of,
 )
-from memstore.store import chunks, embedding_models, facts, messages
+from memstore.store import chunks, facts, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
 
@@ -169,28 +169,23 @@ async def add_fact(
 ) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
-
-    async def add(dependencies: Dependencies) -> Fact:
-        with_slot = await to_thread(_with_slot, new)
-        entered = await to_thread(_as_draft, dependencies, _as_row(user_id, with_slot), sources)
-        fact = entered.fact
-        async with database.user_transaction(user_id) as tx:
-            await messages.make_user(tx, user_name)
-            await chunks.lock_user(tx)
-            await _check_sources(tx, sources)
-            model = await embedding_models.lock_active(tx, dependencies.embedder)
-            known_fact = await facts.fact(tx, fact.id)
-            if known_fact is not None:
-                was_hidden = known_fact.state in (QUARANTINED, "retracted")
-                columns = _besides_words(fact) | {"state": "active", "recipe": HAND}
-                await facts.change(tx, known_fact, "edited", actor=HAND, **columns)
-                if was_hidden:
-                    await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
-                await facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
-            await apply_manual_fact(tx, entered, known_fact, model)
-            return await _fact(tx, fact.id)
-
-    return await run_with_active_embedder(database, dependencies, user_id, add)
+    with_slot = await to_thread(_with_slot, new)
+    entered = await to_thread(_as_draft, dependencies, _as_row(user_id, with_slot), sources)
+    fact = entered.fact
+    async with database.user_transaction(user_id) as tx:
+        await messages.make_user(tx, user_name)
+        await chunks.lock_user(tx)
+        await _check_sources(tx, sources)
+        known_fact = await facts.fact(tx, fact.id)
+        if known_fact is not None:
+            was_hidden = known_fact.state in (QUARANTINED, "retracted")
+            columns = _besides_words(fact) | {"state": "active", "recipe": HAND}
+            await facts.change(tx, known_fact, "edited", actor=HAND, **columns)
+            if was_hidden:
+                await restore_fact_chunk(tx, entered.fact, None, entered.vector, dependencies.model)
+            await facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
+        await apply_manual_fact(tx, entered, known_fact, dependencies.model)
+        return await _fact(tx, fact.id)
 
 
 async def propose_fact(database: Database, user_name: str, new: FactColumns, sources: Sequence[UUID]) -> Fact:
@@ -215,24 +210,19 @@ async def confirm_fact(database: Database, dependencies: Dependencies, user_id: 
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
-
-    async def confirm(dependencies: Dependencies) -> Fact:
-        async with database.user_transaction(user_id) as tx:
-            proposed = await _fact(tx, fact_id)
-        entered = await to_thread(_as_draft, dependencies, proposed)
-        async with database.user_transaction(user_id) as tx:
-            await chunks.lock_user(tx)
-            fact = await _fact(tx, fact_id)
-            if fact.state == QUARANTINED:
-                model = await embedding_models.lock_active(tx, dependencies.embedder)
-                await facts.change(tx, fact, "confirmed", actor=HAND, state="active")
-                await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
-                await apply_manual_fact(tx, entered, fact, model)
-            else:
-                check_active(fact)
-            return await _fact(tx, fact_id)
-
-    return await run_with_active_embedder(database, dependencies, user_id, confirm)
+    async with database.user_transaction(user_id) as tx:
+        proposed = await _fact(tx, fact_id)
+    entered = await to_thread(_as_draft, dependencies, proposed)
+    async with database.user_transaction(user_id) as tx:
+        await chunks.lock_user(tx)
+        fact = await _fact(tx, fact_id)
+        if fact.state == QUARANTINED:
+            await facts.change(tx, fact, "confirmed", actor=HAND, state="active")
+            await restore_fact_chunk(tx, entered.fact, None, entered.vector, dependencies.model)
+            await apply_manual_fact(tx, entered, fact, dependencies.model)
+        else:
+            check_active(fact)
+        return await _fact(tx, fact_id)
 
 
 def check_active(fact: Fact) -> None:
@@ -249,34 +239,29 @@ async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUI
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
-
-    async def edit(dependencies: Dependencies) -> Fact:
-        # A slot that is taken away is not read from words that stay.
-        proposed = _as_row(user_id, new if new.text == was.text else await to_thread(_with_slot, new))
-        entered = await to_thread(_as_draft, dependencies, proposed)
-        edited = entered.fact
-        async with database.user_transaction(user_id) as tx:
-            await chunks.lock_user(tx)
-            old = await _fact(tx, was.id)
-            check_active(old)
-            if _besides_words(old) != _besides_words(was):
-                raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-            if edited.id == old.id:
-                done = await facts.change(tx, old, "edited", actor=HAND, **_besides_words(edited), recipe=HAND)
-            else:
-                done = await _replace(tx, dependencies, old, entered)
-            says_else = edited.id != old.id and edited.attribute is None
-            if says_else or (was.subject, was.attribute) != (edited.subject, edited.attribute):
-                await reactivate_superseded(tx, old.id, done.at)
-            stored = await _fact(tx, edited.id)
-            if says_else:
-                model = await embedding_models.lock_active(tx, dependencies.embedder)
-                await apply_manual_fact(tx, entered, stored, model)
-            elif (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-                await apply_edited_slot(tx, entered, stored)
-            return await _fact(tx, edited.id)
-
-    return await run_with_active_embedder(database, dependencies, user_id, edit)
+    # A slot that is taken away is not read from words that stay.
+    proposed = _as_row(user_id, new if new.text == was.text else await to_thread(_with_slot, new))
+    entered = await to_thread(_as_draft, dependencies, proposed)
+    edited = entered.fact
+    async with database.user_transaction(user_id) as tx:
+        await chunks.lock_user(tx)
+        old = await _fact(tx, was.id)
+        check_active(old)
+        if _besides_words(old) != _besides_words(was):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+        if edited.id == old.id:
+            done = await facts.change(tx, old, "edited", actor=HAND, **_besides_words(edited), recipe=HAND)
+        else:
+            done = await _replace(tx, dependencies, old, entered)
+        says_else = edited.id != old.id and edited.attribute is None
+        if says_else or (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            await reactivate_superseded(tx, old.id, done.at)
+        stored = await _fact(tx, edited.id)
+        if says_else:
+            await apply_manual_fact(tx, entered, stored, dependencies.model)
+        elif (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            await apply_edited_slot(tx, entered, stored)
+        return await _fact(tx, edited.id)
 
 
 async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: FactDraft) -> FactChange:
@@ -284,9 +269,8 @@ async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, enter
     if await facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = await facts.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = await embedding_models.lock_active(tx, dependencies.embedder)
     await facts.add(tx, edited.fact)
-    await add_fact_chunk(tx, edited.fact, None, edited.vector, model)
+    await add_fact_chunk(tx, edited.fact, None, edited.vector, dependencies.model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
     await facts.add_sources(tx, [Source(edited.fact.id, span) for span in spans])

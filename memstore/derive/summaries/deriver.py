@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunking import split_segments, split_text
-from memstore.derive.chunks import chunk_of, find_batch_end, run_with_active_embedder
+from memstore.derive.chunks import chunk_of, find_batch_end
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import LLMSession
 from memstore.derive.summaries.extractive import (
@@ -36,7 +35,7 @@ from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
 from memstore.models.messages import SESSION_GAP
-from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
+from memstore.store import chunks, erasure, llm_usage, messages, summaries, watermarks
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import UserVersion
@@ -215,14 +214,13 @@ class SummaryDeriver:
 
     async def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
-        model = await embedding_models.lock_active(tx, self.dependencies.embedder)
         if result.reopened:
             place = result.reopened
             await chunks.remove(tx, await summaries.remove(tx, place.conversation_id, from_seq=place.seq))
         added = await summaries.add(tx, result.summaries)
         # With none, another process has just made the one that was asked for.
         if added:
-            await chunks.add(tx, result.chunks, model)
+            await chunks.add(tx, result.chunks, self.dependencies.model)
         invalid = 0
         if result.llm_session:
             invalid = len(result.llm_session.invalid_responses)
@@ -284,20 +282,20 @@ async def summarize(
             covered = await messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-        task = partial(_summarize, database, user, make_segment(0, covered), recipe, erasure_version)
+        segment = make_segment(0, covered)
         try:
-            return await run_with_active_embedder(database, dependencies, user, task)
+            return await _summarize(database, dependencies, user, segment, recipe, erasure_version)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
             continue
 
 
 async def _summarize(
     database: Database,
+    dependencies: Dependencies,
     user: UUID,
     segment: Segment,
     recipe: str,
     erasure_version: UserVersion | None,
-    dependencies: Dependencies,
 ) -> Summary:
     deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()

@@ -3,11 +3,11 @@
 SET LOCAL transaction_isolation = 'repeatable read'
 
 -- owner --
--- A user as it was made, and the embedder that serves.
+-- A user as it was made, and the active embedding model.
 SELECT u.name, u.settings, u.created_at, m.id AS model_id, m.name AS embedder, m.dimensions,
        (SELECT coalesce(sum(c.last_seq), 0)::bigint FROM conversations c WHERE c.user_id = %(user_id)s) AS messages
 FROM users u
-LEFT JOIN embedding_models m ON m.user_id = %(user_id)s AND m.state = 'serving'
+LEFT JOIN embedding_models m ON m.state = 'serving'
 WHERE u.user_id = %(user_id)s
 
 -- conversations --

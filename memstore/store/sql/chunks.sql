@@ -24,15 +24,16 @@ SELECT count(*) AS chunks, coalesce(sum(length), 0)::bigint AS chunk_length
 FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
+-- fragment version_text --
+-- To add or remove chunks updates the user's row, and a switch to another embedding model the model's. A server that was
+-- restored from a backup counts its transactions from there again, and has been started since.
+u.xmin || '/' || u.tokenizer || '/' || u.vector_fills || '/' || pg_postmaster_start_time() || '/'
+    || coalesce((SELECT m.created_at::text FROM embedding_models m WHERE m.id = %(model_id)s), '') AS version
+
 -- version --
--- The version that arrays in a process must agree with, and the embedders. To add or remove chunks updates the user's row.
--- To give vectors to stored chunks writes the model's row anew. A server that was restored from a backup
--- counts its transactions from there again, and has been started since. Another tokenizer made other terms.
-SELECT u.xmin || '/' || u.tokenizer || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
-                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length,
-       u.posted AS posted_up_to,
-       (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
-        FROM embedding_models m WHERE m.user_id = %(user_id)s) AS embedders
+-- The version that arrays in a process must agree with, and the active embedding model.
+SELECT <version_text>, u.chunks, u.chunk_length, u.posted AS posted_up_to,
+       (SELECT m.id FROM embedding_models m WHERE m.state = 'serving') AS active_model
 FROM users u
 WHERE u.user_id = %(user_id)s
 
@@ -55,8 +56,7 @@ string_agg(vector_send(v.embedding), '') AS vectors
 -- arrays --
 -- Chunks that came since a moment; count and digest are of all chunks.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
-SELECT u.xmin || '/' || u.tokenizer || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
-                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
+SELECT <version_text>,
        total.chunks, total.digest, total.newest, fresh.*
 FROM users u,
      (SELECT count(*) AS chunks, bit_xor(hash_record_extended((item_id, chunk_index, recorded_at), 0)) AS digest, max(recorded_at) AS newest
@@ -263,15 +263,8 @@ WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
 GROUP BY fact_id
 
 -- lock --
--- One writer of a user's chunks or facts at a time, and no other embedder meanwhile; the row is locked until the end.
+-- One writer of a user's chunks or facts at a time; the row is locked until the end.
 SELECT chunks FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
-
--- models --
--- The embedders that make or made vectors of this user.
-SELECT id, name, dimensions, state
-FROM embedding_models
-WHERE user_id = %(user_id)s
-ORDER BY created_at, id
 
 -- add_vector --
 -- A chunk's vector.

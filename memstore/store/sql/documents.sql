@@ -12,36 +12,41 @@ INSERT INTO document_vectors (user_id, id, path, model_id, embedding, text)
 VALUES (%(user_id)s, %(id)s, %(path)s, %(model_id)s, %(embedding)s, %(text)s)
 ON CONFLICT (user_id, id, path, model_id) DO NOTHING
 
--- fragment served --
--- Vectors v by the embedder that serves, with documents d, of which another has none of the same text.
+-- fragment of_others --
+-- Vectors v by other models of the store, with documents d, of which this model has none of the same text.
 FROM document_vectors v
-JOIN embedding_models m ON m.user_id = v.user_id AND m.id = v.model_id
 JOIN documents d ON d.user_id = v.user_id AND d.id = v.id
-WHERE v.user_id = %(user_id)s AND m.user_id = %(user_id)s AND d.user_id = %(user_id)s AND m.state = 'serving'
+WHERE v.user_id = %(user_id)s AND d.user_id = %(user_id)s
+  AND v.model_id IN (SELECT m.id FROM embedding_models m WHERE m.id <> %(model_id)s)
   AND (v.text IS NOT NULL OR v.path = '$')
   AND NOT EXISTS (SELECT 1 FROM document_vectors o
                   WHERE o.user_id = %(user_id)s AND o.id = v.id AND o.path = v.path AND o.model_id = %(model_id)s)
 
 -- lacking --
--- Texts of documents that another embedder than the serving one has no vector of.
-SELECT v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
-<served>
+-- Texts of documents that a model has no vector of, and another one has.
+SELECT DISTINCT ON (v.id, v.path) v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
+<of_others>
 ORDER BY v.id, v.path
 LIMIT %(limit)s
 
 -- still_lacking --
 -- The same of some documents.
-SELECT v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
-<served> AND v.id = ANY(%(ids)s::uuid[])
+SELECT DISTINCT ON (v.id, v.path) v.id, v.path, v.text, CASE WHEN v.text IS NULL THEN d.value END AS value
+<of_others> AND v.id = ANY(%(ids)s::uuid[])
 
 -- count_lacking --
 -- How many there are.
-SELECT count(*) AS lacking
-<served>
+SELECT count(DISTINCT (v.id, v.path)) AS lacking
+<of_others>
 
 -- remove_model --
--- The vectors of an embedder that serves no more.
-DELETE FROM document_vectors WHERE user_id = %(user_id)s AND model_id = %(model_id)s
+-- The vectors of a model that is active no more. Some texts stand nowhere else: those without a vector of the active
+-- model stay.
+DELETE FROM document_vectors v
+WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+  AND EXISTS (SELECT 1 FROM document_vectors o
+              WHERE o.user_id = %(user_id)s AND o.id = v.id AND o.path = v.path
+                AND o.model_id = (SELECT m.id FROM embedding_models m WHERE m.state = 'serving'))
 
 -- remove --
 -- Documents.

@@ -216,8 +216,9 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
           AND coalesce(least(valid_to, expires_at), 'infinity') > now()) AS facts,
        (SELECT count(*) FROM item_text WHERE user_id = %(user_id)s) AS chunks,
        (SELECT count(*)
-        FROM embedding_models e JOIN item_vectors v ON v.user_id = e.user_id AND v.model_id = e.id
-        WHERE e.user_id = %(user_id)s AND e.state = 'serving') AS vectors,
+        FROM item_vectors v
+        WHERE v.user_id = %(user_id)s
+          AND v.model_id = (SELECT m.id FROM embedding_models m WHERE m.state = 'serving')) AS vectors,
        (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,

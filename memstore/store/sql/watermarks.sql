@@ -203,13 +203,12 @@ WHERE t.user_id = %(user_id)s
   AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
 
 -- without_vectors --
--- Chunks without a vector of the embedder that serves.
+-- Chunks without a vector of the active embedding model.
 SELECT count(*) AS found
-FROM embedding_models e
-JOIN item_text t ON t.user_id = e.user_id
-WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving'
+FROM item_text t, embedding_models m
+WHERE t.user_id = %(user_id)s AND m.state = 'serving'
   AND NOT EXISTS (SELECT 1 FROM item_vectors v
-                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index AND v.model_id = e.id)
+                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index AND v.model_id = m.id)
 
 -- unsourced_facts --
 -- Facts that no message says, but those that people entered.

@@ -32,6 +32,7 @@ from memstore.derive.facts.reconcile import Resolution, end_of, reconcile, says_
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
 from memstore.models.messages import SESSION_GAP
+from memstore.store.active_model import Model, id_of, model_id
 from memstore.store.rows import PendingWork, StaleWork
 
 MAX_COMPARED_FACTS = 64
@@ -45,7 +46,7 @@ class Redo(NamedTuple):
 
 
 def apply_fact(
-    tx: Transaction, new: FactDraft, model: UUID | None, candidates: Collection[UUID], redo: Redo | None = None
+    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID], redo: Redo | None = None
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
@@ -80,10 +81,10 @@ def apply_fact(
     return False
 
 
-def _load_known(tx: Transaction, new: FactDraft, model: UUID | None, candidates: Collection[UUID]) -> list[KnownFact]:
+def _load_known(tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID]) -> list[KnownFact]:
     """Return the facts that a new one is judged by. Whatever the user was called in them, it is one subject."""
     related = related_subjects(new.fact, new.speaker) if new.slot is not None else None
-    compared = new.fact, new.compared_attribute, new.spans[0], new.vector, model, candidates
+    compared = new.fact, new.compared_attribute, new.spans[0], new.vector, id_of(model), candidates
     known = facts.known(tx, *compared, other_subjects=related, subject_alias=new.alias, also_ids=new.ends)
     if not new.alias:
         return known
@@ -130,7 +131,7 @@ def _same_statement(new: FactDraft, known: Sequence[KnownFact]) -> KnownFact | N
 
 
 def _reinforce(
-    tx: Transaction, new: FactDraft, duplicate: KnownFact, other_facts: Sequence[KnownFact], model: UUID | None
+    tx: Transaction, new: FactDraft, duplicate: KnownFact, other_facts: Sequence[KnownFact], model: Model | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     facts.note_first_said(tx, duplicate.fact.id, new.fact.occurred_at)
@@ -178,15 +179,16 @@ def _read_columns(fact: FactColumns) -> dict[str, Any]:
 # -- what people enter
 
 
-def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: UUID | None) -> None:
+def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: Model | None) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
     It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    [near] = facts.nearest(tx, [(fact, "", new.vector)], model)
-    known = facts.known(tx, fact, new.compared_attribute, None, new.vector, model, near)
+    embedding_models.lock(tx, model)
+    [near] = facts.nearest(tx, [(fact, "", new.vector)], id_of(model))
+    known = facts.known(tx, fact, new.compared_attribute, None, new.vector, id_of(model), near)
     other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
     replaced = [prior for prior in other_facts if says_no_more(new, prior)]
     if fact.valid_to is None or fact.valid_to > said_at:
@@ -222,7 +224,7 @@ def _execute(
     fact: FactColumns,
     decision: Resolution,
     said_at: datetime,
-    model: UUID | None,
+    model: Model | None,
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
@@ -245,7 +247,7 @@ def _execute(
         facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: UUID | None) -> datetime | None:
+def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: Model | None) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
@@ -304,7 +306,7 @@ class FactDeriver:
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        embedder = chunks.model_id(self.dependencies.embedder)
+        embedder = model_id(self.dependencies.embedder)
         if made is None:
             return replace(batch, known=facts.remembered(tx, embedder, until))
         conversation, recipes = work.conversation_id, self._recipes(tx)
@@ -394,11 +396,12 @@ class FactDeriver:
         if new:
             chunks.lock_user(tx)
             erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
-            model = embedding_models.lock_active(tx, self.dependencies.embedder)
+            model = self.dependencies.model
+            embedding_models.lock(tx, model)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = facts.nearest(
-                    tx, [(new_fact.fact, new_fact.alias, new_fact.vector) for new_fact in group], model
+                    tx, [(new_fact.fact, new_fact.alias, new_fact.vector) for new_fact in group], id_of(model)
                 )
                 for new_fact, candidates in zip(group, near, strict=True):
                     if new_fact.fact.id not in erased:

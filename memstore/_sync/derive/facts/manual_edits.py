@@ -10,10 +10,10 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.chunks import add_fact_chunk, restore_fact_chunk, run_with_active_embedder
+from memstore._sync.derive.chunks import add_fact_chunk, restore_fact_chunk
 from memstore._sync.derive.facts.deriver import apply_edited_slot, apply_manual_fact
 from memstore._sync.derive.facts.restoring import reactivate_superseded, supersede_again
-from memstore._sync.store import chunks, embedding_models, facts, messages
+from memstore._sync.store import chunks, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
@@ -156,28 +156,23 @@ def add_fact(
 ) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
-
-    def add(dependencies: Dependencies) -> Fact:
-        with_slot = _with_slot(new)
-        entered = _as_draft(dependencies, _as_row(user_id, with_slot), sources)
-        fact = entered.fact
-        with database.user_transaction(user_id) as tx:
-            messages.make_user(tx, user_name)
-            chunks.lock_user(tx)
-            _check_sources(tx, sources)
-            model = embedding_models.lock_active(tx, dependencies.embedder)
-            known_fact = facts.fact(tx, fact.id)
-            if known_fact is not None:
-                was_hidden = known_fact.state in (QUARANTINED, "retracted")
-                columns = _besides_words(fact) | {"state": "active", "recipe": HAND}
-                facts.change(tx, known_fact, "edited", actor=HAND, **columns)
-                if was_hidden:
-                    restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
-                facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
-            apply_manual_fact(tx, entered, known_fact, model)
-            return _fact(tx, fact.id)
-
-    return run_with_active_embedder(database, dependencies, user_id, add)
+    with_slot = _with_slot(new)
+    entered = _as_draft(dependencies, _as_row(user_id, with_slot), sources)
+    fact = entered.fact
+    with database.user_transaction(user_id) as tx:
+        messages.make_user(tx, user_name)
+        chunks.lock_user(tx)
+        _check_sources(tx, sources)
+        known_fact = facts.fact(tx, fact.id)
+        if known_fact is not None:
+            was_hidden = known_fact.state in (QUARANTINED, "retracted")
+            columns = _besides_words(fact) | {"state": "active", "recipe": HAND}
+            facts.change(tx, known_fact, "edited", actor=HAND, **columns)
+            if was_hidden:
+                restore_fact_chunk(tx, entered.fact, None, entered.vector, dependencies.model)
+            facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
+        apply_manual_fact(tx, entered, known_fact, dependencies.model)
+        return _fact(tx, fact.id)
 
 
 def propose_fact(database: Database, user_name: str, new: FactColumns, sources: Sequence[UUID]) -> Fact:
@@ -202,24 +197,19 @@ def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, 
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
-
-    def confirm(dependencies: Dependencies) -> Fact:
-        with database.user_transaction(user_id) as tx:
-            proposed = _fact(tx, fact_id)
-        entered = _as_draft(dependencies, proposed)
-        with database.user_transaction(user_id) as tx:
-            chunks.lock_user(tx)
-            fact = _fact(tx, fact_id)
-            if fact.state == QUARANTINED:
-                model = embedding_models.lock_active(tx, dependencies.embedder)
-                facts.change(tx, fact, "confirmed", actor=HAND, state="active")
-                restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
-                apply_manual_fact(tx, entered, fact, model)
-            else:
-                check_active(fact)
-            return _fact(tx, fact_id)
-
-    return run_with_active_embedder(database, dependencies, user_id, confirm)
+    with database.user_transaction(user_id) as tx:
+        proposed = _fact(tx, fact_id)
+    entered = _as_draft(dependencies, proposed)
+    with database.user_transaction(user_id) as tx:
+        chunks.lock_user(tx)
+        fact = _fact(tx, fact_id)
+        if fact.state == QUARANTINED:
+            facts.change(tx, fact, "confirmed", actor=HAND, state="active")
+            restore_fact_chunk(tx, entered.fact, None, entered.vector, dependencies.model)
+            apply_manual_fact(tx, entered, fact, dependencies.model)
+        else:
+            check_active(fact)
+        return _fact(tx, fact_id)
 
 
 def check_active(fact: Fact) -> None:
@@ -236,34 +226,29 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
-
-    def edit(dependencies: Dependencies) -> Fact:
-        # A slot that is taken away is not read from words that stay.
-        proposed = _as_row(user_id, new if new.text == was.text else _with_slot(new))
-        entered = _as_draft(dependencies, proposed)
-        edited = entered.fact
-        with database.user_transaction(user_id) as tx:
-            chunks.lock_user(tx)
-            old = _fact(tx, was.id)
-            check_active(old)
-            if _besides_words(old) != _besides_words(was):
-                raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-            if edited.id == old.id:
-                done = facts.change(tx, old, "edited", actor=HAND, **_besides_words(edited), recipe=HAND)
-            else:
-                done = _replace(tx, dependencies, old, entered)
-            says_else = edited.id != old.id and edited.attribute is None
-            if says_else or (was.subject, was.attribute) != (edited.subject, edited.attribute):
-                reactivate_superseded(tx, old.id, done.at)
-            stored = _fact(tx, edited.id)
-            if says_else:
-                model = embedding_models.lock_active(tx, dependencies.embedder)
-                apply_manual_fact(tx, entered, stored, model)
-            elif (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-                apply_edited_slot(tx, entered, stored)
-            return _fact(tx, edited.id)
-
-    return run_with_active_embedder(database, dependencies, user_id, edit)
+    # A slot that is taken away is not read from words that stay.
+    proposed = _as_row(user_id, new if new.text == was.text else _with_slot(new))
+    entered = _as_draft(dependencies, proposed)
+    edited = entered.fact
+    with database.user_transaction(user_id) as tx:
+        chunks.lock_user(tx)
+        old = _fact(tx, was.id)
+        check_active(old)
+        if _besides_words(old) != _besides_words(was):
+            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+        if edited.id == old.id:
+            done = facts.change(tx, old, "edited", actor=HAND, **_besides_words(edited), recipe=HAND)
+        else:
+            done = _replace(tx, dependencies, old, entered)
+        says_else = edited.id != old.id and edited.attribute is None
+        if says_else or (was.subject, was.attribute) != (edited.subject, edited.attribute):
+            reactivate_superseded(tx, old.id, done.at)
+        stored = _fact(tx, edited.id)
+        if says_else:
+            apply_manual_fact(tx, entered, stored, dependencies.model)
+        elif (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+            apply_edited_slot(tx, entered, stored)
+        return _fact(tx, edited.id)
 
 
 def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: FactDraft) -> FactChange:
@@ -271,9 +256,8 @@ def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: Fa
     if facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = facts.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = embedding_models.lock_active(tx, dependencies.embedder)
     facts.add(tx, edited.fact)
-    add_fact_chunk(tx, edited.fact, None, edited.vector, model)
+    add_fact_chunk(tx, edited.fact, None, edited.vector, dependencies.model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
     facts.add_sources(tx, [Source(edited.fact.id, span) for span in spans])

@@ -16,13 +16,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 from typing import Protocol
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.chunks import chunk_of, find_batch_end, run_with_active_embedder
-from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
+from memstore._sync.derive.chunks import chunk_of, find_batch_end
+from memstore._sync.store import chunks, erasure, llm_usage, messages, summaries, watermarks
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
@@ -213,14 +212,13 @@ class SummaryDeriver:
 
     def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
-        model = embedding_models.lock_active(tx, self.dependencies.embedder)
         if result.reopened:
             place = result.reopened
             chunks.remove(tx, summaries.remove(tx, place.conversation_id, from_seq=place.seq))
         added = summaries.add(tx, result.summaries)
         # With none, another process has just made the one that was asked for.
         if added:
-            chunks.add(tx, result.chunks, model)
+            chunks.add(tx, result.chunks, self.dependencies.model)
         invalid = 0
         if result.llm_session:
             invalid = len(result.llm_session.invalid_responses)
@@ -282,20 +280,20 @@ def summarize(
             covered = messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-        task = partial(_summarize, database, user, make_segment(0, covered), recipe, erasure_version)
+        segment = make_segment(0, covered)
         try:
-            return run_with_active_embedder(database, dependencies, user, task)
+            return _summarize(database, dependencies, user, segment, recipe, erasure_version)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
             continue
 
 
 def _summarize(
     database: Database,
+    dependencies: Dependencies,
     user: UUID,
     segment: Segment,
     recipe: str,
     erasure_version: UserVersion | None,
-    dependencies: Dependencies,
 ) -> Summary:
     deriver = SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
