@@ -132,7 +132,6 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
 
 
 def _least(fact: FactColumns, prior: KnownFact) -> float:
-    """Return the probability from which one of two facts makes the other outdated."""
     other = prior.fact
     if _are_of_one_value(fact, other):
         return MIN_OTHER_VALUE_PROBABILITY if fact.value != other.value else MIN_PROBABILITY
@@ -189,11 +188,9 @@ def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
 
 
 def _is_set(prior: KnownFact) -> bool:
-    """Whether a person has entered, changed or pinned a fact."""
     return prior.by_hand is not None or prior.fact.recipe == HAND or prior.fact.importance == ALWAYS
 
 
 def _are_outdated(pairs: Sequence[Pair], least: Sequence[float]) -> list[bool]:
-    """Return for each pair whether its later statement makes the earlier one outdated, from the least probabilities."""
     shares = zip(read_relations(pairs), least, strict=True)
     return [each["replaces"] + each["ends"] >= enough for each, enough in shares]

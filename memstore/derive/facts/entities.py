@@ -96,7 +96,6 @@ _INTRODUCTION = (
 
 
 def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]) -> str:
-    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
     names |= {
         known_fact.speaker
@@ -126,7 +125,6 @@ def say_name(name: str) -> str:
 
 
 def name_user(subject: str, user: str) -> str:
-    """Return a subject with the user's name in the place of "the user"."""
     named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
     return (user or THE_USER) + subject[named.end() :] if named else subject
 

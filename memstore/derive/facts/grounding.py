@@ -116,7 +116,6 @@ def find_doubt(
 
 
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
-    """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
     known_words, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
     for clause in CLAUSE.split(text):
         words = [word for word in content_words(clause) if word not in HOLLOW and word != NOT]
@@ -128,7 +127,6 @@ def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool
 
 
 def numbers(text: str) -> set[str]:
-    """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
     digits = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
     digits.update(*(_readings(match) | _times(match) for match in _NUMBER.finditer(text)))
@@ -311,7 +309,6 @@ def is_taken_over(prior: FactColumns, text: str, spans: Sequence[Span]) -> bool:
 
 
 def says_change(spans: Sequence[Span]) -> bool:
-    """Whether quotes say that something has changed."""
     return any(_CHANGE.search(span.text) for span in spans)
 
 
@@ -329,7 +326,6 @@ def is_akin(word: str, other: str) -> bool:
 
 
 def _denies(quote: str, text: str, subject: str) -> bool:
-    """Whether a clause of the quote denies what the text says in its words."""
     subject_keys = {token.key for token in tokens(subject)}
     said = {word for word in content_words(text) if word not in subject_keys}
     for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", quote)):

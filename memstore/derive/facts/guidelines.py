@@ -45,7 +45,6 @@ class Guidelines:
 
     @classmethod
     def of(cls, *levels: Level) -> Guidelines:
-        """Return the guidelines of the store, its user and the conversation, in this order."""
         types: dict[str, Any] = {}
         for _, level_types in levels:
             types |= level_types or {}
@@ -61,7 +60,6 @@ class Guidelines:
 
     @property
     def type_lines(self) -> str:
-        """The descriptions of the types, one a line."""
         return "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
 
     @property
@@ -73,7 +71,6 @@ class Guidelines:
 
     @property
     def words(self) -> dict[str, re.Pattern[str]]:
-        """The words by which a note has a type, whole and in any case, by its name."""
         return {
             name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, fact_type.words))})(?!\w)", re.IGNORECASE)
             for name, fact_type in self.types.items()
@@ -91,7 +88,6 @@ def mark_recipe(recipe: str, text: str) -> str:
 
 @lru_cache(64)
 def add_types(answer: type[A], fact: type[BaseModel], type_names: tuple[str, ...]) -> type[A]:
-    """Return the schema of an answer whose `facts` may have these types too."""
     if not type_names:
         return answer
     names: Any = Literal[*MODEL_TYPES, *type_names]

@@ -45,12 +45,10 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def is_denied(text: str) -> bool:
-    """Whether a statement denies something."""
     return content_words(text)[-1:] == (NOT,)
 
 
 def names_time(text: str) -> bool:
-    """Whether a text names a time or a duration."""
     return NUMBER.search(text) is not None or _TIME.search(text) is not None
 
 

@@ -13,19 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from memstore.derive.facts import quotations
 from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, draft_fact, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
-from memstore.derive.facts.quotations import (
-    MAX_QUOTATION_WORDS,
-    count_words,
-    is_answer,
-    overlap,
-    quotation,
-    sentences_of,
-    whole_thoughts,
-    with_neighbours,
-)
 from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_article
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
@@ -133,10 +124,10 @@ def extract(
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
         is_guard = note.type == "constraint" and note.attribute in GUARDED and not to_friend
-        if not is_guard and _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
+        if not is_guard and _FORGET.fullmatch(utterance.text, *quotations.sentences_of(note, spans)):
             continue
-        unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
-        if unquoted < MIN_UNQUOTED_SHARE * count_words(utterance.text, note.start, note.stop):
+        unquoted = quotations.count_words(utterance.unquoted_text, note.start, note.stop)
+        if unquoted < MIN_UNQUOTED_SHARE * quotations.count_words(utterance.text, note.start, note.stop):
             continue
         type = CONSTRAINT if _restricts_another(note, utterance.text) else note.type
         if to_friend and note.confidence < MIN_CONFIDENCE_AMONG_FRIENDS.get(type, 0.0):
@@ -150,8 +141,8 @@ def extract(
             facts.append(_draft_note(note, utterance, protections, code))
             continue
         elif named and note.type == "constraint":
-            start, stop = sentences_of(note, spans)
-            if count_words(utterance.text, start, stop) <= MAX_STANDING_WORDS:
+            start, stop = quotations.sentences_of(note, spans)
+            if quotations.count_words(utterance.text, start, stop) <= MAX_STANDING_WORDS:
                 whole = replace(note, start=start, stop=stop, sentence=None)
                 facts.append(_draft_note(whole, utterance, protections, code))
                 continue
@@ -159,7 +150,7 @@ def extract(
             facts += named
         quoted.append(replace(note, type="event", attribute="other") if named else note)
     blocks = [Stretch(*block) for block in pasted(utterance.text)]
-    thoughts = whole_thoughts(quoted, utterance.text, spans, blocks)
+    thoughts = quotations.whole_thoughts(quoted, utterance.text, spans, blocks)
     asserted = utterance.asserted if types or (thoughts and not to_friend) else ()
     typed = [
         sentence for sentence in asserted if types and type_of(utterance.text[sentence.start : sentence.stop], types)
@@ -169,12 +160,16 @@ def extract(
     for note in thoughts:
         protections = _protections(note, utterance, code) if note.type == "constraint" else []
         is_enough = to_friend or _restricts_another(note, utterance.text)
-        shown = Stretch(note.start, note.stop) if is_enough else with_neighbours(note, utterance, asserted, apart)
-        answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
+        shown = (
+            Stretch(note.start, note.stop)
+            if is_enough
+            else quotations.with_neighbours(note, utterance, asserted, apart)
+        )
+        answers = question if note.type != "instruction" and quotations.is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for sentence in typed:
-        if not sentence.asks and not any(overlap(fact, sentence) for fact in facts):
-            text = quotation(utterance, sentence.start, sentence.stop)
+        if not sentence.asks and not any(quotations.overlap(fact, sentence) for fact in facts):
+            text = quotations.quotation(utterance, sentence.start, sentence.stop)
             said = (QUOTED_CONFIDENCE, code, sentence.start, sentence.stop)
             facts.append(draft_fact(text, STATEMENT, utterance.subject, *said))
     return _in_order(facts, types)
@@ -191,9 +186,8 @@ def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] 
 
 
 def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
-    """Whether a message says little else than the sentences of a note."""
-    start, stop = sentences_of(note, spans)
-    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MAX_OTHER_WORDS
+    start, stop = quotations.sentences_of(note, spans)
+    return quotations.count_words(text, 0, start) + quotations.count_words(text, stop, len(text)) <= MAX_OTHER_WORDS
 
 
 def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool) -> bool:
@@ -204,8 +198,8 @@ def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool)
     """
     if note.sentence is None or note.leans or note.confidence < MIN_PLAIN_CONFIDENCE:
         return False
-    start, stop = sentences_of(note, spans)
-    if count_words(text, start, stop) > MAX_QUOTATION_WORDS:
+    start, stop = quotations.sentences_of(note, spans)
+    if quotations.count_words(text, start, stop) > quotations.MAX_QUOTATION_WORDS:
         return True
     return is_alone and code in ("en", UNKNOWN) and note.stop - note.start >= MIN_PLAIN_SHARE * (stop - start)
 
@@ -223,7 +217,7 @@ def _draft_note(
     A quotation has the words that are `shown`, by default the note's own, and the `question` that they answer.
     """
     shown = shown or Stretch(note.start, note.stop)
-    text = quotation(utterance, *shown, question, code)
+    text = quotations.quotation(utterance, *shown, question, code)
     who = _named(utterance, code)
     if note.sentence and not ("{NAME}s" in note.sentence and (code != "de" or not utterance.speaker)):
         who = who if utterance.speaker or note.sentence.startswith("{NAME}") else who[0].lower() + who[1:]
@@ -262,7 +256,6 @@ def _restricts_another(note: Note, text: str) -> bool:
 
 
 def _named(utterance: Utterance, code: str) -> str:
-    """Return what the speaker is called in a fact's text."""
     return utterance.speaker or _USER_BY_LANGUAGE.get(code, utterance.subject)
 
 
@@ -303,7 +296,9 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
-    if not note.holds and _UNSURE_DENIAL.search(utterance.text, *sentences_of(note, sentences(utterance.text))):
+    if not note.holds and _UNSURE_DENIAL.search(
+        utterance.text, *quotations.sentences_of(note, sentences(utterance.text))
+    ):
         return []
     if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
@@ -361,7 +356,9 @@ def extract_memory(
         words = in_quotes(utterance.text[start:stop].lstrip("-*•# "))
         named = _CALLED_USER.match(words)
         text = f"{utterance.subject}{words[named.end() :]}" if named else f'{utterance.subject}: "{words}"'
-        [*guards] = (note for note in notes if note.attribute in GUARDED and overlap(note, Stretch(start, stop)))
+        [*guards] = (
+            note for note in notes if note.attribute in GUARDED and quotations.overlap(note, Stretch(start, stop))
+        )
         slots = [fact.slot for note in guards for fact in _protections(note, utterance, code)]
         is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None

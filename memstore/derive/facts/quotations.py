@@ -22,18 +22,11 @@ MIN_UNDERSTOOD_WORDS = 20
 MAX_QUESTION_WORDS = 25
 CLOSING_SENTENCES = 2
 MIN_ASIDE_WORDS = 4
+# The types of notes, the most important first.
 WORTH = (
-    "constraint",
-    "instruction",
-    "identity",
-    "relation",
-    "decision",
-    "plan",
-    "task",
-    "preference",
-    "possession",
+    "constraint", "instruction", "identity", "relation", "decision", "plan", "task", "preference", "possession",
     "event",
-)
+)  # fmt: skip
 _WORDS = re.compile(r"\S+")
 _STOP = re.compile(r"[.?!](?:\s|$)")
 _SECRET = load_phrases("secrets")
@@ -41,17 +34,14 @@ _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"'
 
 
 def overlap(stretch: FactDraft | Note | Stretch, other: Note | Sentence | Stretch) -> bool:
-    """Whether two stretches of a message share characters."""
     return stretch.start < other.stop and other.start < stretch.stop
 
 
 def count_words(text: str, start: int, stop: int) -> int:
-    """Return how many words these characters of a text are."""
     return len(text[start:stop].split())
 
 
 def quotation(utterance: Utterance, start: int, stop: int, question: str = "", code: str = "") -> str:
-    """Return what somebody said as a fact, with the question that it answers."""
     asked = f', {"gefragt" if code == "de" else "asked"} "{in_quotes(question)}"' if question else ""
     return f'{utterance.subject}{asked}: "{in_quotes(utterance.text[start:stop])}"'
 
@@ -83,7 +73,6 @@ def is_answer(words: Stretch, text: str) -> bool:
 
 
 def sentences_of(note: Note, spans: Spans) -> Stretch:
-    """Return the sentences that a note stands in."""
     inside = [span for span in spans if overlap(note, Stretch(*span))]
     return Stretch(inside[0][0], inside[-1][1])
 

@@ -20,17 +20,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from memstore.derive.facts import normalization
 from memstore.derive.facts.denials import denies
 from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import is_same_entity, same_subjects
-from memstore.derive.facts.normalization import (
-    NOT,
-    adds_nothing,
-    content_words,
-    is_denied,
-    is_protection,
-    takes_away_protection,
-)
+from memstore.derive.facts.normalization import content_words, is_protection
 from memstore.derive.facts.slots import Slot
 from memstore.language import NUMBER, WORD
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
@@ -60,7 +54,6 @@ class Resolution:
 
     @property
     def kind(self) -> Kind:
-        """The name of the decision."""
         if self.waits:
             return "waits"
         if self.duplicate is not None:
@@ -120,7 +113,7 @@ def _decide(
         is_own = new.said_by_subject or is_of_kin
         competing = [prior for prior in same_entity if _competes(new.slot, said_at, prior)]
         decision = _decide_slot(new, competing, said_at, begins_at, is_own)
-        if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
+        if decision is None and not is_own and normalization.takes_away_protection(new.slot.attribute, new.slot.value):
             # The subject may have said otherwise, in what is read later.
             return Resolution(begins_at, waits=True)
         if decision is not None:
@@ -187,7 +180,9 @@ def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
     if not (_is_by_model(fact) and _is_by_model(other)) or fact.value is None or fact.attribute != other.attribute:
         return False
     numbers = (sorted(NUMBER.findall(text)) for text in (fact.text, other.text))
-    same = fact.value.casefold() == (other.value or "").casefold() and is_denied(fact.text) == is_denied(other.text)
+    same = fact.value.casefold() == (other.value or "").casefold() and normalization.is_denied(
+        fact.text
+    ) == normalization.is_denied(other.text)
     return same and next(numbers) == next(numbers)
 
 
@@ -207,7 +202,7 @@ def _is_by_model(fact: FactColumns) -> bool:
 def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
     fact, slot = prior.fact, new.slot
-    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
+    if not normalization.adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
@@ -221,7 +216,6 @@ def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
 def _decide_slot(
     new: FactDraft, competing: Sequence[KnownFact], said_at: datetime, begins_at: datetime, said_by_subject: bool
 ) -> Resolution | None:
-    """Decide by other values of the slot."""
     active = [prior for prior in competing if prior.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(
         f"{prior.fact.subject}'s ".startswith(f"{new.speaker}'s ") for prior in active
@@ -313,7 +307,7 @@ def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
 
 
 def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
-    return words[:-1] if words[-1:] == (NOT,) else words
+    return words[:-1] if words[-1:] == (normalization.NOT,) else words
 
 
 def _plain(text: str) -> str:

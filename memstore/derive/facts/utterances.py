@@ -64,7 +64,6 @@ class Utterance:
 
     @property
     def subject(self) -> str:
-        """Whom the speaker's facts are about."""
         return self.speaker or "The user"
 
     @cached_property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,56 +19,15 @@ from memstore.language import compile_phrases, load_words
 from memstore.language.sentences import sentences
 
 TYPES = [
-    "constraint",
-    "instruction",
-    "identity",
-    "relation",
-    "preference",
-    "plan",
-    "task",
-    "decision",
-    "event",
+    "constraint", "instruction", "identity", "relation", "preference", "plan", "task", "decision", "event",
     "possession",
-]
+]  # fmt: skip
 ATTRIBUTES = [
-    "allergy",
-    "condition",
-    "medicine",
-    "diet",
-    "name",
-    "age",
-    "origin",
-    "residence",
-    "job",
-    "employer",
-    "language",
-    "education",
-    "family",
-    "partner",
-    "friend",
-    "pet",
-    "birthday",
-    "phone",
-    "email",
-    "address",
-    "likes",
-    "dislikes",
-    "habit",
-    "hobby",
-    "goal",
-    "appointment",
-    "trip",
-    "purchase",
-    "vehicle",
-    "device",
-    "size",
-    "budget",
-    "project",
-    "deadline",
-    "decision",
-    "answer_style",
-    "other",
-]
+    "allergy", "condition", "medicine", "diet", "name", "age", "origin", "residence", "job", "employer", "language",
+    "education", "family", "partner", "friend", "pet", "birthday", "phone", "email", "address", "likes", "dislikes",
+    "habit", "hobby", "goal", "appointment", "trip", "purchase", "vehicle", "device", "size", "budget", "project",
+    "deadline", "decision", "answer_style", "other",
+]  # fmt: skip
 RELATIONS = ["replaces", "ends", "same", "refines", "independent"]
 # What becomes of a word in the plain sentence: "live" is inflected to "lives".
 KEEP, DELETE, INFLECT = range(3)
@@ -90,7 +49,6 @@ _TRAILING = re.compile(
     r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
 )
 MAX_GAP_TOKENS = 4
-MIN_EDIT_LOG_PROBABILITY = np.log(0.6)
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
@@ -107,6 +65,7 @@ _POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
 _DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
 Logits = Mapping[str, NDArray[Any]]
+Places = Sequence[tuple[int, int]]
 
 
 class ReaderInput(NamedTuple):
@@ -125,8 +84,6 @@ class Pair(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """The characters from `start` to `stop` of a message."""
-
     start: int
     stop: int
 
@@ -158,23 +115,12 @@ class Note:
 
     @property
     def value(self) -> Stretch | None:
-        """The longest of the values."""
         return max(self.values, key=lambda each: each.stop - each.start, default=None)
-
-    def believed(self, confidence: float) -> Note:
-        """Return the note with its probability."""
-        return replace(self, confidence=confidence)
 
 
 def sizes(phrases: Sequence[str]) -> dict[str, int]:
-    """Return how many logits each label has; `phrases` are those that may stand before a word."""
-    return {
-        **dict.fromkeys(BINARY, 1),
-        "type": len(TYPES),
-        "attribute": len(ATTRIBUTES),
-        "edit": 3,
-        "phrase": len(phrases) + 1,
-    }
+    several = {"type": len(TYPES), "attribute": len(ATTRIBUTES), "edit": 3, "phrase": len(phrases) + 1}
+    return {**dict.fromkeys(BINARY, 1), **several}
 
 
 def probability(score: float, gate: float, line: Sequence[float]) -> float:
@@ -183,7 +129,6 @@ def probability(score: float, gate: float, line: Sequence[float]) -> float:
 
 
 def sigmoid(x: Any) -> Any:
-    """Return the probability of a logit."""
     return 1 / (1 + np.exp(-x))
 
 
@@ -200,7 +145,7 @@ def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, i
         yield first, last
 
 
-def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phrases: Sequence[str]) -> Iterator[Note]:
+def notes_of(text: str, places: Places, logits: Logits, phrases: Sequence[str]) -> Iterator[Note]:
     """Return the notes of a window; `places` are the characters of its tokens, `logits` has a row for each of them."""
     kept, begins = logits["kept"][:, 0], sigmoid(logits["begins"][:, 0])
     gate = float(logits["any"][0])
@@ -233,7 +178,6 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
 
 
 def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return a stretch with all of its first and last words."""
     while start and text[start - 1].isalnum() and text[start].isalnum():
         start -= 1
     while stop < len(text) and text[stop].isalnum() and text[stop - 1].isalnum():
@@ -258,22 +202,14 @@ def _without_edges(text: str, start: int, stop: int) -> tuple[int, int]:
     return begin.end() if begin else start, end.start() if end else stop
 
 
-def _marked(
-    text: str, places: Sequence[tuple[int, int]], logits: NDArray[Any], first: int, last: int
-) -> tuple[Stretch, ...]:
-    """Return the marked stretches of a note."""
+def _marked(text: str, places: Places, logits: NDArray[Any], first: int, last: int) -> tuple[Stretch, ...]:
     runs = groupby(range(first, last + 1), key=lambda token: bool(logits[token] >= 0))
     marked = [[*tokens] for is_marked, tokens in runs if is_marked]
     return tuple(Stretch(*_whole_words(text, places[run[0]][0], places[run[-1]][1])) for run in marked)
 
 
 def _sentence(
-    quote: str,
-    begin: int,
-    places: Sequence[tuple[int, int]],
-    edits: NDArray[Any],
-    before: NDArray[Any],
-    phrases: Sequence[str],
+    quote: str, begin: int, places: Places, edits: NDArray[Any], before: NDArray[Any], phrases: Sequence[str]
 ) -> str | None:
     """Return a quote in plain words, None where one of its edits is not sure."""
     if len(sentences(quote)) > 1 or '"' in quote:  # who quotes is quoted
@@ -301,12 +237,7 @@ def _sentence(
             spaced = spaced or (edit == INFLECT and match[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
-    if (
-        doubt < MIN_EDIT_LOG_PROBABILITY
-        or text.count("{NAME}") != names
-        or FIRST_PERSON.search(text)
-        or text.endswith("{NAME}")
-    ):
+    if doubt < np.log(0.6) or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
     if _DOUBLE_ARTICLE.search(text) or _MANGLED_VERB.search(text):
         return None

@@ -80,7 +80,6 @@ class _Choice:
     settled: set[str] = field(default_factory=set)
 
     def group(self, place: int) -> list[int]:
-        """Return a place with those that it needs."""
         clauses, places = self.material.clauses, [place]
         while clauses and (need := clauses[places[-1]].needs) is not None and need not in self.chosen:
             places.append(need)
@@ -111,7 +110,6 @@ class _Choice:
         return material.cue_worth * (decision * news + number * number_news)
 
     def cost(self, places: Sequence[int]) -> int:
-        """Return the tokens that these places add to those that are chosen."""
         material, chosen = self.material, self.chosen
         total = sum([material.costs[place] for place in places])
         for place in places if material.heads else ():
@@ -199,7 +197,6 @@ def _news(words: Weights, old_words: Collection[str]) -> float:
 
 
 def normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
-    """Return the weights of a part of the words, with a sum of 1."""
     part = {word: weight for word, weight in words.items() if is_part(word)}
     total = sum(part.values())
     return {word: weight / total for word, weight in part.items()}

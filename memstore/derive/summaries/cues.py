@@ -196,7 +196,6 @@ class Clause:
 
     @cached_property
     def settles(self) -> bool:
-        """Whether something may be settled in it."""
         return "recap" in self.cues if self.speaker == ASSISTANT_SPEAKER else not _SETTLING.isdisjoint(self.cues)
 
     @property
@@ -219,7 +218,6 @@ def _logistic(value: float) -> float:
 
 
 def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
-    """Return the clauses of sentences, which are given with their speakers in order."""
     turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda number: lines[number][0])]
     parts = [_read_parts(*line) for line in lines]
     last_turn: dict[str, int] = {}
@@ -288,7 +286,6 @@ def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[st
 
 
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
-    """Return what a clause has by itself."""
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
     words = set(WORD.findall(low))
     cues |= {"number"} if NUMBER.search(low) else set()
@@ -309,7 +306,6 @@ def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection
 
 
 def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
-    """Return how a clause takes up what was said before, and whether others take it up later."""
     cues = set() if comes_back else {"closes"} if share else {"new"}
     cues |= {"echo"} if share >= 0.4 else set()
     cues |= {"short echo"} if share and count < 7 else set()
@@ -326,7 +322,6 @@ def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
 
 
 def _has_only(text: str, words: Collection[str]) -> bool:
-    """Whether a text has no word but these, and sounds."""
     return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
 
 

@@ -30,13 +30,7 @@ from memstore._sync.store.summaries import AFTER_LAST_SEQ
 from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import LLMSession
-from memstore.derive.summaries.extractive import (
-    EMPTY_SUMMARY,
-    ExtractiveSummarizer,
-    Segment,
-    make_segment,
-    parent_segments,
-)
+from memstore.derive.summaries import extractive
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
@@ -54,15 +48,13 @@ class Summarizer(Producer, Protocol):
     def start_session(self) -> LLMSession | None:
         """Return a new session for a batch; None if no model is asked."""
 
-    def summarize(self, segments: Sequence[Segment], session: LLMSession | None) -> Iterable[Summary]:
-        """Yield a summary of each segment, within its limit."""
+    def summarize(self, segments: Sequence[extractive.Segment], session: LLMSession | None) -> Iterable[Summary]: ...
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
-    """Return a summarizer: sentences are chosen, or a chat model writes where one is set."""
     model = dependencies.summary_model
     return (
-        ExtractiveSummarizer(dependencies.counter, dependencies.settings)
+        extractive.ExtractiveSummarizer(dependencies.counter, dependencies.settings)
         if model is None
         else LLMSummarizer(dependencies, model)
     )
@@ -98,8 +90,6 @@ class SummaryResult(DerivedBatch):
 
 
 class SummaryDeriver:
-    """Makes summaries of segments, and of summaries."""
-
     name = "summaries"
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -141,7 +131,6 @@ class SummaryDeriver:
         return waiting
 
     def _is_over(self, tx: Transaction, said: Sequence[Message]) -> bool:
-        """Return whether nobody goes on with what was said last."""
         if not said:
             return False
         return watermarks.is_session_over(tx, self._closes_at(said[-1]), said[-1].recorded_at)
@@ -154,7 +143,6 @@ class SummaryDeriver:
         return split_segments(said, SESSION_GAP, self.dependencies.settings.segment_tokens)
 
     def stale_work(self, tx: Transaction, recipe: str) -> list[StaleWork]:
-        """Return the conversations of the user that another recipe has summarized."""
         return [work for work in watermarks.stale_work(tx, self.name, recipe) if work.recipe != recipe]
 
     def reload(self, tx: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]) -> SummaryBatch:
@@ -186,7 +174,7 @@ class SummaryDeriver:
         if batch.is_whole and rest:
             closed.append(rest)
         closes_at = self._closes_at(rest[-1]) if rest and not batch.is_whole else None
-        segments = of_messages = [make_segment(1, part) for part in closed]
+        segments = of_messages = [extractive.make_segment(1, part) for part in closed]
         session = self.producer.start_session()
         written: list[Summary] = []
         to_seq, level = batch.to_seq, 1
@@ -195,7 +183,7 @@ class SummaryDeriver:
                 for summary in self.producer.summarize(segments, session):
                     # One by one: the next may fail.
                     written.append(summary)
-                segments = parent_segments(
+                segments = extractive.parent_segments(
                     [summary for summary in (*batch.waiting, *written) if summary.level == level]
                 )
                 level += 1
@@ -212,7 +200,6 @@ class SummaryDeriver:
         return SummaryResult(to_seq, written, [], before, reopened, llm_session=session, closes_at=closes_at)
 
     def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
-        """Store summaries and their chunks."""
         model = embedding_models.lock_active(tx, self.dependencies.embedder)
         if result.reopened:
             place = result.reopened
@@ -244,7 +231,7 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
     parts = [
         (summary, index, start, stop)
         for summary in written
-        if summary.level <= RECALLED and summary.text != EMPTY_SUMMARY
+        if summary.level <= RECALLED and summary.text != extractive.EMPTY_SUMMARY
         for index, (start, stop) in enumerate(
             split_text(summary.text, dependencies.chunk_limit, dependencies.chunk_count)
         )
@@ -282,7 +269,7 @@ def summarize(
             covered = messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-        task = partial(_summarize, database, user, make_segment(0, covered), recipe, erasure_version)
+        task = partial(_summarize, database, user, extractive.make_segment(0, covered), recipe, erasure_version)
         try:
             return run_with_active_embedder(database, dependencies, user, task)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
@@ -292,7 +279,7 @@ def summarize(
 def _summarize(
     database: Database,
     user: UUID,
-    segment: Segment,
+    segment: extractive.Segment,
     recipe: str,
     erasure_version: UserVersion | None,
     dependencies: Dependencies,
