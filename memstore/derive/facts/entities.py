@@ -28,7 +28,6 @@ ANIMALS = load_words("animals")
 KIN = ANIMALS | load_words("kin")
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
-MIN_NAME_LETTERS = 3
 NAMELESS_WORDS = KIN | PARTNERS | {"the", "user", "assistant"}
 
 
@@ -187,7 +186,7 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     stems = {word[:STEM_LETTERS] for word in LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
-        is_usual = len(word) < MIN_NAME_LETTERS or word.casefold() in NAMELESS_WORDS or word.casefold() in _CALENDAR
+        is_usual = len(word) < 3 or word.casefold() in NAMELESS_WORDS or word.casefold() in _CALENDAR
         folded = word.casefold()
         is_translated = any(folded in names and any(name in said.casefold() for name in names) for names in _TRANSLATED)
         if not (is_usual or is_translated or plain(word.casefold())[:STEM_LETTERS] in stems):
@@ -199,7 +198,6 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
 
 MAX_KNOWN_FACTS, MAX_KNOWN_CHARS = 40, 2_000
 MAX_SHOWN_CHARS = 300
-MAX_RARE_FACTS, MAX_RARE_SHARE = 2, 0.03
 SINGLE_ATTRIBUTES = frozenset(["residence", "employer", "job", "partner", "age"])
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 NAME_ATTRIBUTES = ("residence", "employer")
@@ -222,7 +220,7 @@ def choose_known(
         terms(known_fact.fact.text).keys() - terms(known_fact.fact.subject).keys() for known_fact in known_facts
     ]
     frequencies = Counter(term for fact_terms in own_terms for term in fact_terms)
-    rare = {term for term in said_terms if frequencies[term] <= max(MAX_RARE_FACTS, MAX_RARE_SHARE * len(known_facts))}
+    rare = {term for term in said_terms if frequencies[term] <= max(2, 0.03 * len(known_facts))}
     named = {
         known_fact.fact.id for known_fact, fact_terms in zip(known_facts, own_terms, strict=True) if fact_terms & rare
     }

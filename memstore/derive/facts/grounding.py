@@ -209,13 +209,11 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
-    asked = _LAST_QUESTION.search(shown[place - 1].text[-MAX_QUESTION_CHARS:])
+    asked = _LAST_QUESTION.search(shown[place - 1].text[-500:])
     text = " ".join(word for word in text.split() if not numbers(word))
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
-MIN_COGNATE_LETTERS, MIN_COGNATE_LIKENESS = 6, 0.8
-MAX_QUESTION_CHARS = 500
 _LAST_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")
 # Not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres".
 _YES = re.compile(
@@ -254,8 +252,8 @@ def _are_cognates(word: str, other: str) -> bool:
     """Whether two words, the first without accents, begin alike or are nearly the same."""
     if is_akin(word, other):
         return True
-    is_near = min(len(word), len(other)) >= MIN_COGNATE_LETTERS and abs(len(word) - len(other)) <= 2
-    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= MIN_COGNATE_LIKENESS
+    is_near = min(len(word), len(other)) >= 6 and abs(len(word) - len(other)) <= 2
+    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= 0.8
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:

@@ -37,7 +37,7 @@ MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
 MAX_ANSWER_TOKENS = 1400
 MAX_ANSWER_PARTS = 6
 # As many facts as the prompt says: the user is locked while they are applied.
-MAX_ANSWER_FACTS, MAX_FACT_SOURCES = 15, 8
+MAX_ANSWER_FACTS = 15
 # In characters, for an index of 2,700 bytes.
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 
@@ -186,7 +186,7 @@ class Inquiry:
             if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:MAX_FACT_SOURCES]]
+            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:8]]
             spans = list(dict.fromkeys(span for span in places if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))

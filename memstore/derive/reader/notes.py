@@ -40,15 +40,12 @@ MAX_WINDOW_TOKENS, MAX_BEFORE_TOKENS = 220, 40
 MIN_TOKEN_PROBABILITY = 0.25
 # In a text without such tokens: something else must support the note.
 MIN_FAINT_PROBABILITY = 0.1
-MIN_NOTE_WORDS = 2
-MAX_WORDS_BEFORE, MAX_WORDS_BEHIND = 2, 4
 MAX_EDGE_CHARS = 60
 _EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
 _LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
 _TRAILING = re.compile(
     r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
 )
-MAX_GAP_TOKENS = 4
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
@@ -137,7 +134,7 @@ def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, i
     likely = np.flatnonzero(kept >= MIN_TOKEN_PROBABILITY)
     first = last = -1
     for token in (likely if likely.size else np.flatnonzero(kept >= MIN_FAINT_PROBABILITY)).tolist():
-        if first >= 0 and (token - last > MAX_GAP_TOKENS + 1 or begins[token] >= 0.5):
+        if first >= 0 and (token - last > 5 or begins[token] >= 0.5):
             yield first, last
             first = -1
         first, last = (token if first < 0 else first), token
@@ -153,7 +150,7 @@ def notes_of(text: str, places: Places, logits: Logits, phrases: Sequence[str]) 
         rows = slice(first, last + 1)
         start, stop = _whole_words(text, places[first][0], places[last][1])
         start, stop = _whole_clauses(text, start, stop)
-        if len(text[start:stop].split()) < MIN_NOTE_WORDS:
+        if len(text[start:stop].split()) < 2:
             continue
         mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
         of_speaker = bool(mean["speaker"][0] >= 0)
@@ -192,8 +189,8 @@ def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
     begin = max((edge.end() for edge in _EDGE.finditer(text, near[0], start)), default=start if near[0] else 0)
     edge = _EDGE.search(text, stop, near[1])
     end = edge.start() if edge else stop if near[1] < len(text) else len(text)
-    start = begin if len(text[begin:start].split()) <= MAX_WORDS_BEFORE else start
-    stop = end if len(text[stop:end].split()) <= MAX_WORDS_BEHIND else stop
+    start = begin if len(text[begin:start].split()) <= 2 else start
+    stop = end if len(text[stop:end].split()) <= 4 else stop
     return _without_edges(text, start, stop)
 
 

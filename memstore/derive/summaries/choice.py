@@ -13,12 +13,10 @@ from math import inf, log1p
 from memstore.derive.summaries.cues import NAME, Clause, score_sentence
 from memstore.store.tokenize import terms
 
-LINE_OVERHEAD_TOKENS = 1
 DAY_LINE_TOKENS = 6
 # Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
 NAMES = 1.0
 MAX_SENTENCES = 400
-MIN_GREETING_WEIGHT = 0.02
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
 Weights = dict[str, float]
 
@@ -91,7 +89,7 @@ class _Choice:
         total = 0.0
         for place in places:
             news = _news(material.words[place], self.said)
-            total += news * max(MIN_GREETING_WEIGHT, 0.5 + material.scores[place])
+            total += news * max(0.02, 0.5 + material.scores[place])
             if material.cue_worth:
                 total += self._extra(place)
         return total
@@ -131,7 +129,7 @@ class _Choice:
             return material.heads[place] + DAY_LINE_TOKENS
         if clause.speaker != last.speaker:
             return material.heads[place]
-        return LINE_OVERHEAD_TOKENS * (clause.line != last.line)
+        return int(clause.line != last.line)
 
     def take(self, place: int) -> list[int]:
         """Choose a place with those that it needs, and return them."""

@@ -32,8 +32,6 @@ TOOL_SPEAKER = "Tool"
 ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 
 ECHO_TURNS = 6
-MIN_DECISION_LIKELIHOOD = 0.05
-NUMBER_WEIGHT = 0.85
 # How likely it is that an expert would tell a decision in a clause, and a number: two logistic regressions on 48
 # sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
 BIAS = (-1.6, -4.4)
@@ -210,7 +208,7 @@ class Clause:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
         decision, number = (sum(part) for part in zip(BIAS, *weights, strict=True))
-        return max(0.0, _logistic(decision) - MIN_DECISION_LIKELIHOOD), NUMBER_WEIGHT * _logistic(number)
+        return max(0.0, _logistic(decision) - 0.05), 0.85 * _logistic(number)
 
 
 def _logistic(value: float) -> float:

@@ -43,8 +43,6 @@ SAME_SPEAKER_PREFIX = " "
 LINES_RECIPE_PREFIX = "extractive/"
 # A row without words: no chunk, no line of a context.
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"
-RESULT_TOKENS_PER_MESSAGE = 60
-MAX_INPUT_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +130,8 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
             lines += [Line(day, speaker, text) for text in _sentences(message.text)]
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
-            limit = RESULT_TOKENS_PER_MESSAGE // len(message.tool_calls)
-            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT_CHARS):
+            limit = 60 // len(message.tool_calls)
+            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=60):
                 name = text.partition("(")[0]
                 for start, stop in split_text(text, MAX_SENTENCE_TOKENS, _estimate_tokens, 0):
                     lines.append(Line(day, TOOL_SPEAKER, f"{name} also gave: " * (start > 0) + text[start:stop]))
@@ -193,8 +191,6 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-SPEAKER_OVERHEAD_TOKENS = 2
-MAX_CHOICE_PASSES = 3
 # Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
 CALL_SCORE = -0.5
 # What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
@@ -234,7 +230,7 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
     costs = [counter.count(line.text) for line in lines]
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
-    speaker_costs = {speaker: SPEAKER_OVERHEAD_TOKENS + counter.count(speaker) for speaker in by_speaker}
+    speaker_costs = {speaker: 2 + counter.count(speaker) for speaker in by_speaker}
     room_share = min(1.0, COMPRESSION_RATIO * limit / max(1, sum(costs))) ** 8
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
@@ -257,7 +253,7 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     material = choice.Material(words, costs, scores, clauses, heads, days, own_words, numbers, cue_worth)
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - choice.DAY_LINE_TOKENS
-    while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
+    while room > 0 and not (fullest and passes >= 3):
         places = choice.choose(material, room)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens, passes = counter.count(text), passes + 1
