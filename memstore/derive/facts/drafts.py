@@ -53,7 +53,6 @@ class TrustPolicy:
         return cls(roles, roles & frozenset(settings.trusted_roles))
 
     def recipe(self, recipe: str) -> str:
-        """Return a recipe with the roles of facts, unless only users, and those that are not trusted."""
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
         if waiting := self.roles - self.trusted:

@@ -174,7 +174,6 @@ def _times(written: re.Match[str]) -> set[str]:
 
 
 def is_negative(text: str) -> bool:
-    """Whether a text denies something, or says that something has ended."""
     return is_denied(text) or _ENDING.search(text) is not None
 
 
@@ -243,7 +242,6 @@ def _may_say(quote: str, text: str, subject: str) -> bool:
 
 
 def _words_about(text: str, subject: str) -> set[str]:
-    """Return the content words of a sentence, without accents, but for the name of the subject."""
     subject_keys = {token.key for token in tokens(subject)}
     return {plain(word) for word in content_words(text) if word.casefold() not in subject_keys}
 

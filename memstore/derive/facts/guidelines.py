@@ -22,9 +22,6 @@ from memstore.models import MODEL_TYPES
 
 A = TypeVar("A", bound=BaseModel)
 
-# `fact_instructions` and `fact_types`, as they are kept.
-Level = tuple[str | None, Mapping[str, Any] | None]
-
 # After the prompt, which is the same for all stores, so that servers cache it.
 SECTION = """\
 
@@ -38,13 +35,12 @@ TYPES_PART = "\nFurther values of `type`, each to be taken before the others whe
 
 @dataclass(frozen=True, slots=True)
 class Guidelines:
-    """The instructions and the types of one's own that hold in a conversation."""
-
     instructions: str = ""
     types: Mapping[str, OwnFactType] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *levels: Level) -> Guidelines:
+    def of(cls, *levels: tuple[str | None, Mapping[str, Any] | None]) -> Guidelines:
+        """Return what the `fact_instructions` and `fact_types` of these levels say, the widest level first."""
         types: dict[str, Any] = {}
         for _, level_types in levels:
             types |= level_types or {}
@@ -55,12 +51,9 @@ class Guidelines:
     def prompt(self) -> str:
         """The text that follows a chat model's prompt; "" without guidelines."""
         instructions = INSTRUCTIONS_PART.format(self.instructions) if self.instructions else ""
-        types = TYPES_PART.format(self.type_lines) if self.types else ""
+        type_lines = "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
+        types = TYPES_PART.format(type_lines) if self.types else ""
         return (SECTION + instructions + types).rstrip() if instructions or types else ""
-
-    @property
-    def type_lines(self) -> str:
-        return "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
 
     @property
     def type_words(self) -> str:
@@ -82,7 +75,6 @@ NO_GUIDELINES = Guidelines()
 
 
 def mark_recipe(recipe: str, text: str) -> str:
-    """Return a recipe with the hash of a text that its extractor uses; the recipe alone for ""."""
     return f"{recipe} own {sha256(text.encode()).hexdigest()[:8]}" if text else recipe
 
 

@@ -28,7 +28,7 @@ from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, 
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.language.detection import language_of
 from memstore.models import QUARANTINED, KnownFact, Message, Role
-from memstore.providers import ChatMessage, ChatModel
+from memstore.providers import ChatModel
 from memstore.text import blank_fenced_blocks, json_line
 
 MAX_SEGMENT_MESSAGES = 64
@@ -148,7 +148,9 @@ class Inquiry:
                     return
                 if not answer.facts:
                     raise ModelAnswerInvalid("An answer was cut within its first fact.", "", calls=0)
-                chat = _ask_rest(chat, answer)
+                lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
+                more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
+                chat = [*chat[:-1], {**chat[-1], "content": f"{chat[-1]['content']}\n\n{more}"}]
             error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_ANSWER_PARTS} answers.", "", calls=0)
         except (ModelAnswerInvalid, PromptTooLong) as wrong:
             error = wrong
@@ -268,13 +270,6 @@ def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
     return [replace(each, speaker=name) if name and each.speaker == "the user" else each for each in passages]
 
 
-def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMessage]:
-    lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
-    more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
-    *before, last = chat
-    return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
-
-
 def _draft(fact: AnsweredFact, subject: str, said: datetime, attribute: str | None, value: str | None) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
@@ -300,7 +295,6 @@ class LLMExtractor:
         return mark_recipe(self.recipe, guidelines.prompt)
 
     def extract(self, batches: Sequence[drafts.FactBatch]) -> list[drafts.ExtractedBatch]:
-        """Return the facts of each batch, which is one segment."""
         return [self._extract(batch) for batch in batches]
 
     def _extract(self, batch: drafts.FactBatch) -> drafts.ExtractedBatch:

@@ -72,8 +72,6 @@ def plain(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part))
 
 
-# -- what protects
-
 CONSTRAINT = "constraint"
 PLAN = "plan"
 PLANNED_TYPES = (PLAN, "task", "goal", "decision")
@@ -123,7 +121,6 @@ _EATS = ("eat", "drink", "essen", "trinken")
 
 
 def is_dietary_restriction(attribute: str | None, text: str) -> bool:
-    """Whether words say that somebody is allergic, or must not eat, drink or take something."""
     if "?" in text:
         return False
     allergic, ban = _ALLERGIC.search(text), _MUST_NOT_EAT.search(text)

@@ -148,11 +148,9 @@ def extract(
     for note in thoughts:
         protections = _protections(note, utterance, code) if note.type == "constraint" else []
         is_enough = to_friend or _restricts_another(note, utterance.text)
-        shown = (
-            Stretch(note.start, note.stop)
-            if is_enough
-            else quotations.with_neighbours(note, utterance, asserted, apart)
-        )
+        shown = Stretch(note.start, note.stop)
+        if not is_enough:
+            shown = quotations.with_neighbours(note, utterance, asserted, apart)
         answers = question if note.type != "instruction" and quotations.is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for sentence in typed:
@@ -164,7 +162,6 @@ def extract(
 
 
 def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
-    """Return facts as a message says them, each where it is said first, with types of one's own."""
     first: dict[tuple[str, str], FactDraft] = {}
     for draft in drafts:
         fact = draft.fact
@@ -194,7 +191,7 @@ def _draft_note(
 ) -> FactDraft:
     """Return a note as a fact: in plain words, or as it was said, the words `shown` with the `question` before."""
     text = quotations.quotation(utterance, *shown, question, code)
-    who = _named(utterance, code)
+    who = utterance.named_in(code)
     if note.sentence and not ("{NAME}s" in note.sentence and (code != "de" or not utterance.speaker)):
         who = who if utterance.speaker or note.sentence.startswith("{NAME}") else who[0].lower() + who[1:]
         text = note.sentence.replace("{NAME}", who)
@@ -228,10 +225,6 @@ def _restricts_another(note: Note, text: str) -> bool:
     """Whether a note says what somebody whom it names is allergic to, or must not eat."""
     is_about_another = note.type == "relation" and note.subject is not None
     return is_about_another and is_dietary_restriction(note.attribute, text[note.start : note.stop])
-
-
-def _named(utterance: Utterance, code: str) -> str:
-    return utterance.speaker or {"de": "Der Nutzer"}.get(code, utterance.subject)
 
 
 def _always_holds(note: Note, words: str) -> bool:
@@ -292,7 +285,7 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
             continue  # who eats no fish has a diet, too
         text = ""
         if is_allergy and code in _ALLERGIC and len(key.split()) <= 4:
-            text = _ALLERGIC[code][not note.holds].format(_named(utterance, code), name)
+            text = _ALLERGIC[code][not note.holds].format(utterance.named_in(code), name)
         slot = protection(GUARDED[note.attribute], key, holds=note.holds)
         said = (utterance.subject, note.confidence, code, value.start, value.stop)
         made.append(draft_fact(text, type, *said, slot=slot))

@@ -102,7 +102,6 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple[int, int] | None:
-    """Return where all the parts stand, one after the other."""
     keys, place, first = [token.key for token in words], 0, None
     for part in filter(None, parts):
         size = len(part)

@@ -55,11 +55,9 @@ class ReaderExtractor:
         read = [self._read(batch) for batch in batches]
         vectors = iter(self.dependencies.embed([draft.fact.text for _, facts in read for _, draft in facts]))
         extracted = []
-        for batch, (to_seq, read_facts) in zip(batches, read, strict=True):
+        for batch, (to_seq, said) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
-            facts = [
-                drafts.attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in read_facts
-            ]
+            facts = [drafts.attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in said]
             extracted.append(drafts.ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
@@ -75,11 +73,8 @@ class ReaderExtractor:
     def _drafts(self, batch: drafts.FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
         said = [_utterance(message) for message in batch.messages]
-        places = [
-            place
-            for place in range(batch.before, len(batch.messages))
-            if batch.messages[place].text and batch.messages[place].role in self.trust.roles
-        ]
+        new = enumerate(batch.messages[batch.before :], batch.before)
+        places = [place for place, message in new if message.text and message.role in self.trust.roles]
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - drafts.LOOKBACK_MESSAGES) : place] for place in places}
         turns = [
@@ -98,9 +93,7 @@ class ReaderExtractor:
                 is_answer = place > 0 and bool(own_notes) and _is_heard_by_all(batch.messages[place - 1], message)
                 question = question_of(said[place - 1]) if is_answer else ""
                 facts = extract(utterance, own_notes, before[place], question=question, types=types)
-            friends = {
-                earlier_utterance.speaker for earlier_utterance in before[place] if earlier_utterance.role == Role.USER
-            } - {None, message.name}
+            friends = {each.speaker for each in before[place] if each.role == Role.USER} - {None, message.name}
             may_change = message.role == Role.USER and not friends
             for fact in islice(facts, MAX_MESSAGE_FACTS):
                 yield message, replace(fact, may_change=may_change)

@@ -151,9 +151,6 @@ def end_of(fact: FactColumns, begins_at: datetime, said_at: datetime) -> datetim
     return min(ends_at, fact.valid_to or ends_at)
 
 
-# -- the same
-
-
 def _find_duplicate(new: FactDraft, same_entity: Iterable[KnownFact]) -> KnownFact | None:
     words = _plain(new.fact.text)
     identical = [prior for prior in same_entity if _plain(prior.fact.text) == words]
@@ -209,9 +206,6 @@ def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     return slot.value.casefold() == fact.value.casefold()
 
 
-# -- of one slot
-
-
 def _decide_slot(
     new: FactDraft, competing: Sequence[KnownFact], said_at: datetime, begins_at: datetime, said_by_subject: bool
 ) -> Resolution | None:
@@ -254,11 +248,7 @@ def _competes(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
     return not (words <= other_words or other_words <= words)
 
 
-# -- without a slot
-
-
 def _decide_words(new: FactDraft, same_entity: Iterable[KnownFact], begins_at: datetime) -> Resolution:
-    """Decide by what contradicts the words, where one of the two fills no slot."""
     contradicted = [
         prior
         for prior in same_entity

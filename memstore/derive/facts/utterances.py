@@ -66,6 +66,9 @@ class Utterance:
     def subject(self) -> str:
         return self.speaker or "The user"
 
+    def named_in(self, language: str) -> str:
+        return self.speaker or ("Der Nutzer" if language == "de" else self.subject)
+
     @cached_property
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""

@@ -37,8 +37,6 @@ LOGIT_DIGITS = 3
 
 
 class Window(NamedTuple):
-    """Tokens of a message that are read at once, and those before them, to whom it is said first."""
-
     before: list[int]
     ids: list[int]
     places: list[tuple[int, int]]

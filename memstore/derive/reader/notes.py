@@ -259,7 +259,6 @@ _IRREGULAR = {
 
 
 def inflected(word: str) -> str:
-    """Return a verb of the first person in the third."""
     word = word.casefold().replace("’", "'")
     if word in _IRREGULAR:
         return _IRREGULAR[word]

@@ -22,7 +22,6 @@ Weights = dict[str, float]
 
 
 def top_sentences(sentences: Sequence[str]) -> list[int]:
-    """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
     if len(sentences) <= MAX_SENTENCES:
         return list(range(len(sentences)))
     scores = [score_sentence(sentence) for sentence in sentences]
@@ -132,7 +131,6 @@ class _Choice:
         return int(clause.line != last.line)
 
     def take(self, place: int) -> list[int]:
-        """Choose a place with those that it needs, and return them."""
         material, places = self.material, self.group(place)
         self.chosen = sorted([*self.chosen, *places])
         self.said.update(*(material.words[each] for each in places))

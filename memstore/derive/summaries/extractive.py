@@ -120,7 +120,6 @@ def summary_limit(segment: Segment, settings: Settings) -> int:
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
-    """Return the sentences of users and assistants, as they said them, and lines for each call of a tool."""
     focus = _focus_of(messages) if any(message.tool_calls for message in messages) else Focus()
     lines: list[Line] = []
     for place, message in enumerate(messages):
@@ -159,7 +158,6 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
-    """Return the lines of summaries: as `format_lines` wrote them, or the sentences of what a model wrote."""
     lines: list[Line] = []
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"

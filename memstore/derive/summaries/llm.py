@@ -53,8 +53,15 @@ class LLMSummarizer:
             recipe, text = self.recipe, None
             # What is short is its own summary; very many messages are summarized by their sentences.
             if session and segment.tokens > MAX_VERBATIM_TOKENS and len(segment.messages) <= MAX_ON_DEMAND_MESSAGES:
+                passages = [
+                    llm.Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
+                    for summary in segment.below
+                    if summary.text != EMPTY_SUMMARY
+                ]
+                passages = passages if segment.below else llm.make_passages(segment.messages)
+                limit = summary_limit(segment, self.dependencies.settings)
                 try:
-                    text = self._write(segment, summary_limit(segment, self.dependencies.settings), session)
+                    text = write_summary(passages, session, limit, self.dependencies.counter.count)
                 except ModelAnswerInvalid as error:
                     session.reject(make_request(segment, recipe), str(error), error.payload)
             # The answer was of no use, or there were no words.
@@ -62,10 +69,6 @@ class LLMSummarizer:
                 yield from self.extractive.summarize([segment])
             else:
                 yield segment.make_summary(text, recipe, self.dependencies.counter)
-
-    def _write(self, segment: Segment, tokens: int, session: llm.LLMSession) -> str | None:
-        passages = passages_of_summaries(segment.below) if segment.below else llm.make_passages(segment.messages)
-        return write_summary(passages, session, tokens, self.dependencies.counter.count)
 
 
 def make_request(segment: Segment, recipe: str) -> llm.LLMRequest:
@@ -75,14 +78,6 @@ def make_request(segment: Segment, recipe: str) -> llm.LLMRequest:
 
 class _Summary(BaseModel):
     summary: llm.NotBlank
-
-
-def passages_of_summaries(summaries: Sequence[Summary]) -> list[llm.Passage]:
-    return [
-        llm.Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
-        for summary in summaries
-        if summary.text != EMPTY_SUMMARY
-    ]
 
 
 def write_summary(

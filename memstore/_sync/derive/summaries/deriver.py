@@ -52,12 +52,9 @@ class Summarizer(Producer, Protocol):
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
-    model = dependencies.summary_model
-    return (
-        extractive.ExtractiveSummarizer(dependencies.counter, dependencies.settings)
-        if model is None
-        else LLMSummarizer(dependencies, model)
-    )
+    if dependencies.summary_model is not None:
+        return LLMSummarizer(dependencies, dependencies.summary_model)
+    return extractive.ExtractiveSummarizer(dependencies.counter, dependencies.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +158,8 @@ class SummaryDeriver:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
         results = [self._summarize(batch) for batch in batches]
         result_of = {summary.id: result for result in results for summary in result.summaries}
-        for chunk in embed_summaries(
-            [summary for result in results for summary in result.summaries], self.dependencies
-        ):
+        written = [summary for result in results for summary in result.summaries]
+        for chunk in embed_summaries(written, self.dependencies):
             result_of[chunk.chunk.item_id].chunks.append(chunk)
         return results
 
@@ -183,9 +179,8 @@ class SummaryDeriver:
                 for summary in self.producer.summarize(segments, session):
                     # One by one: the next may fail.
                     written.append(summary)
-                segments = extractive.parent_segments(
-                    [summary for summary in (*batch.waiting, *written) if summary.level == level]
-                )
+                below = [summary for summary in (*batch.waiting, *written) if summary.level == level]
+                segments = extractive.parent_segments(below)
                 level += 1
         except Exception:  # what was paid for is saved; the rest is tried again, and what fails then is reported
             if not self.producer.uses_llm or not written:
@@ -218,7 +213,6 @@ class SummaryDeriver:
     def replace(
         self, tx: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
-        """Replace all summaries of the conversation, but those on demand."""
         chunks.remove(tx, summaries.remove(tx, conversation))
         counts: Counter[str] = Counter()
         for result in results:
@@ -228,19 +222,18 @@ class SummaryDeriver:
 
 def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
     """Return the chunks of summaries; none of one without words."""
+    split = partial(split_text, limit=dependencies.chunk_limit, count=dependencies.chunk_count)
     parts = [
-        (summary, index, start, stop)
+        (summary, index, span, summary.text[slice(*span)])
         for summary in written
         if summary.level <= RECALLED and summary.text != extractive.EMPTY_SUMMARY
-        for index, (start, stop) in enumerate(
-            split_text(summary.text, dependencies.chunk_limit, dependencies.chunk_count)
-        )
+        for index, span in enumerate(split(summary.text))
     ]
-    texts = [summary.text[start:stop] for summary, _, start, stop in parts]
-    chunks: list[NewChunk] = []
-    for (summary, index, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
-        chunks.append(new_chunk(summary.user_id, chunk_of(summary, index, (start, stop)), text, vector))
-    return chunks
+    vectors = dependencies.embed([text for *_, text in parts])
+    return [
+        new_chunk(summary.user_id, chunk_of(summary, index, span), text, vector)
+        for (summary, index, span, text), vector in zip(parts, vectors, strict=True)
+    ]
 
 
 def summarize(
