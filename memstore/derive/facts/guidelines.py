@@ -51,9 +51,12 @@ class Guidelines:
     def prompt(self) -> str:
         """The text that follows a chat model's prompt; "" without guidelines."""
         instructions = INSTRUCTIONS_PART.format(self.instructions) if self.instructions else ""
-        type_lines = "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
-        types = TYPES_PART.format(type_lines) if self.types else ""
+        types = TYPES_PART.format(self.type_lines) if self.types else ""
         return (SECTION + instructions + types).rstrip() if instructions or types else ""
+
+    @property
+    def type_lines(self) -> str:
+        return "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
 
     @property
     def type_words(self) -> str:
