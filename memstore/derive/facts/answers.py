@@ -10,12 +10,7 @@ from pydantic import BaseModel, PrivateAttr, ValidationError, ValidatorFunctionW
 from memstore.derive.facts import entities
 from memstore.derive.facts.drafts import STATEMENT
 from memstore.derive.facts.grounding import shares_word
-from memstore.derive.facts.normalization import (
-    CONSTRAINT,
-    is_denied,
-    is_dietary_restriction,
-    takes_away_protection,
-)
+from memstore.derive.facts.normalization import CONSTRAINT, is_denied, is_dietary_restriction, takes_away_protection
 from memstore.derive.facts.reader_extractor import read_statement
 from memstore.derive.facts.slots import Slot, root_of
 from memstore.derive.llm import NotBlank
@@ -62,7 +57,6 @@ class AnsweredFacts(BaseModel):
 
     @property
     def refusals(self) -> list[tuple[str, BaseModel]]:
-        """The facts that cannot be used, and why."""
         return self._refusals
 
     @model_validator(mode="wrap")
@@ -129,6 +123,5 @@ def slot_of(fact: AnsweredFact, subject: str) -> Slot | None:
 
 
 def tidy(text: str) -> str:
-    """Return a text on one line."""
     # NUL as well: Postgres cannot keep it.
     return " ".join(text.replace("\0", " ").split())

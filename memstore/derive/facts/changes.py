@@ -19,18 +19,16 @@ from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import ANIMALS, KIN, PARTNERS, owner_of
 from memstore.derive.facts.normalization import PLAN, PLANNED_TYPES, is_protection
 from memstore.derive.facts.quotations import words_of
-from memstore.derive.facts.reconcile import end_of
+from memstore.derive.facts.reconcile import end_of, is_set_by_hand
 from memstore.derive.facts.slots import SINGLE, slot_of_fact
 from memstore.derive.reader import read_relations
 from memstore.derive.reader.notes import Pair
 from memstore.language import LETTERS, compile_phrases, load_words
-from memstore.models import ALWAYS, HAND, FactColumns, KnownFact
+from memstore.models import ALWAYS, FactColumns, KnownFact
 from memstore.store import facts
 from memstore.store.database import Transaction
 
-SUBJECT_WORDS = 5
-A_NAME, _USER = "Alice", compile_phrases("the user")
-EVENT = "event"
+_USER = compile_phrases("the user")
 # From these probabilities on a statement makes another outdated: afar, where the two are not about the same thing, as
 # the built-in embedder tells it; named, where one is about somebody whom the other only names at its beginning.
 MIN_PROBABILITY = 0.85
@@ -90,7 +88,7 @@ async def with_outdated(
     earlier, later = list[KnownFact](), list[KnownFact]()
     if new.may_change and new.said_by_subject:
         mine = [prior for prior in near if f"{prior.fact.subject}'s ".casefold().startswith(possessive)]
-        mine = [prior for prior in mine if by_hand or not _is_set(prior)]
+        mine = [prior for prior in mine if by_hand or not is_set_by_hand(prior)]
         earlier = [prior for prior in mine if prior.last_said < said_at and _may_end(fact, prior.fact)]
     if fact.importance != ALWAYS and not by_hand:
         later = [prior for prior in near if prior.last_said > last_said and _may_end(prior.fact, fact)]
@@ -100,7 +98,9 @@ async def with_outdated(
     pairs = [Pair(_with_name(prior.fact), words) for prior in earlier]
     pairs += [Pair(words, _with_name(prior.fact)) for prior in later]
     least = [_least(fact, prior) for prior in (*earlier, *later)]
-    outdated = await to_thread(_are_outdated, pairs, least) if pairs else []
+    relations = await to_thread(read_relations, pairs) if pairs else []
+    shares = zip(relations, least, strict=True)
+    outdated = [each["replaces"] + each["ends"] >= enough for each, enough in shares]
     ends = compress([prior.fact.id for prior in earlier], outdated)
     successors = (
         Successor(end_of(fact, later_fact.valid_from or said[later_fact.id], said[later_fact.id]), later_fact.id)
@@ -111,7 +111,7 @@ async def with_outdated(
 
 def _with_name(fact: FactColumns) -> str:
     """Return the words of a fact, with a name in place of "the user": so most statements were learnt."""
-    return _USER.sub(A_NAME, words_of(fact.text))
+    return _USER.sub("Alice", words_of(fact.text))
 
 
 def _may_be_pair(fact: FactColumns, prior: KnownFact) -> bool:
@@ -132,7 +132,6 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
 
 
 def _least(fact: FactColumns, prior: KnownFact) -> float:
-    """Return the probability from which one of two facts makes the other outdated."""
     other = prior.fact
     if _are_of_one_value(fact, other):
         return MIN_OTHER_VALUE_PROBABILITY if fact.value != other.value else MIN_PROBABILITY
@@ -144,9 +143,8 @@ def _least(fact: FactColumns, prior: KnownFact) -> float:
 def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
     """Whether the beginning of a fact has those whom only another is about: "my flatmate Magnus", who "moved out".
 
-    An animal is known by its name, too: "a cat called Biscuit".
-
-    Where somebody lives or works alone is not theirs: "I live with Magnus in Cork".
+    An animal is known by its name, too: "a cat called Biscuit". Where somebody lives or works alone is not theirs:
+    "I live with Magnus in Cork".
     """
     if fact.attribute in SINGLE or other.attribute in SINGLE:
         return False
@@ -158,7 +156,7 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
 
 def _beginning(text: str) -> str:
     """Return the words with which a fact begins, in which it names whom it is about."""
-    return " ".join(words_of(text).split()[:SUBJECT_WORDS])
+    return " ".join(words_of(text).split()[:5])
 
 
 def _others(fact: FactColumns) -> frozenset[str]:
@@ -181,19 +179,8 @@ def _may_end(later: FactColumns, earlier: FactColumns) -> bool:
     None ends what happened, what protects somebody, or what others may not have; and a change that has not happened
     ends what is planned alone.
     """
-    if earlier.type == EVENT or is_protection(earlier):
+    if earlier.type == "event" or is_protection(earlier):
         return False
     if _others(earlier) and _LIMIT.search(words_of(earlier.text)):
         return False
     return earlier.type in PLANNED_TYPES or _DENIED_CHANGE.search(words_of(later.text)) is None
-
-
-def _is_set(prior: KnownFact) -> bool:
-    """Whether a person has entered, changed or pinned a fact."""
-    return prior.by_hand is not None or prior.fact.recipe == HAND or prior.fact.importance == ALWAYS
-
-
-def _are_outdated(pairs: Sequence[Pair], least: Sequence[float]) -> list[bool]:
-    """Return for each pair whether its later statement makes the earlier one outdated, from the least probabilities."""
-    shares = zip(read_relations(pairs), least, strict=True)
-    return [each["replaces"] + each["ends"] >= enough for each, enough in shares]

@@ -9,31 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+from memstore.derive.facts import grounding, normalization
 from memstore.derive.facts.entities import is_somebodys, may_tell_of
-from memstore.derive.facts.grounding import (
-    CLAUSE,
-    FIRST_KEYS,
-    HOLLOW,
-    IDLE_DENIAL,
-    RELATIVES,
-    THIRD_KEYS,
-    find_answered,
-    is_akin,
-    is_negative,
-    numbers,
-    shares_word,
-)
-from memstore.derive.facts.normalization import (
-    DIETS,
-    NOT,
-    content_words,
-    is_denied,
-    is_protection,
-    plain,
-    takes_away_protection,
-)
+from memstore.derive.facts.normalization import content_words, is_denied, plain
 from memstore.derive.facts.quotes import Span, tokens
 from memstore.derive.llm import Passage
 from memstore.language import SPOKEN_WORD, WORD, compile_phrases, has_word, is_question, load_phrases, word_set
@@ -97,22 +76,18 @@ def own_sentences(
         speaker = speaker_of.get(passage.speaker, passage.speaker)
         for start, stop in sentences(passage.text):
             sentence = _without_question(passage.text[start:stop])
-            if (
-                start < span.stop
-                and span.start < stop
-                and sentence
-                and _is_about(sentence, subject, speaker, background)
-            ):
+            is_quoted = start < span.stop and span.start < stop
+            if is_quoted and sentence and _is_about(sentence, subject, speaker, background):
                 quoted.append(f"{before} {sentence}" if _IT.search(sentence) else sentence)
             before = passage.text[start:stop]
-        quoted.append(find_answered(passage, text, subject, shown))
+        quoted.append(grounding.find_answered(passage, text, subject, shown))
     return tuple(dict.fromkeys(filter(None, quoted)))
 
 
 def _without_question(sentence: str) -> str:
     if not is_question(sentence):
         return sentence
-    clauses = [clause.strip() for clause in CLAUSE.split(sentence) if clause.strip()]
+    clauses = [clause.strip() for clause in grounding.CLAUSE.split(sentence) if clause.strip()]
     asked = 2 if clauses and _TAG.fullmatch(clauses[-1]) else 1
     return ". ".join(each for each in clauses[:-asked] if _OF_SPEAKER.match(each) or _NAMED.match(each))
 
@@ -121,10 +96,12 @@ def _is_about(sentence: str, subject: str, speaker: str, background: str) -> boo
     words = {form for token in tokens(sentence) for form in (token.key, token.key.removesuffix("s"))}
     if subject.casefold() != speaker.casefold():
         names = [token.key for token in tokens(subject.rpartition("'s ")[2])]
-        return any(is_akin(word, name) for word in words for name in names) or bool(words & THIRD_KEYS)
+        return any(grounding.is_akin(word, name) for word in words for name in names) or bool(
+            words & grounding.THIRD_KEYS
+        )
     named = None if _OF_SPEAKER.match(sentence) else _NAMED.match(sentence)
-    is_of_kin = any(word.casefold().removesuffix("s") in RELATIVES for word in _MY.findall(sentence))
-    is_of_other = bool(words & THIRD_KEYS) and not words & FIRST_KEYS
+    is_of_kin = any(word.casefold().removesuffix("s") in grounding.RELATIVES for word in _MY.findall(sentence))
+    is_of_other = bool(words & grounding.THIRD_KEYS) and not words & grounding.FIRST_KEYS
     is_other = named is not None and not has_word(background, named["name"].casefold(), ignore_case=False)
     return not (is_of_kin or is_of_other or is_other)
 
@@ -139,43 +116,41 @@ def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
     code = language_of(fact.text)
     root, _, key = (fact.attribute or "").partition("/")
     is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)
-    if is_of_thing and (numbers(new.text) - numbers(fact.text)) & numbers(" ".join(said)):
+    if is_of_thing and (grounding.numbers(new.text) - grounding.numbers(fact.text)) & grounding.numbers(" ".join(said)):
         return True
     if root in ("diet", "regimen") and any(_changes_diet(fact, new, each) for each in said):
         return True
-    if code != UNKNOWN and any(language_of(each) not in (UNKNOWN, code) and _turns(each, new) for each in said):
+    foreign = [each for each in said if code != UNKNOWN and language_of(each) not in (UNKNOWN, code)]
+    turns = [each for each in foreign if grounding.is_negative(each) or _AGAIN.search(each)]
+    if any(grounding.shares_word(new.text, each, new.subject) for each in turns):
         return True
     things = _things(fact)
-    still_protects = is_protection(new) and not is_negative(new.text) and not _WELL.search(new.text)  # "is worse now"
-    if still_protects and _has(new.text, things) and any(_has(each, things) for each in said):
+    # "is worse now"
+    is_worse = normalization.is_protection(new) and not grounding.is_negative(new.text) and not _WELL.search(new.text)
+    if is_worse and _has(new.text, things) and any(_has(each, things) for each in said):
         return True
     return _takes_back(fact, things, said)
 
 
-def _turns(sentence: str, new: FactColumns) -> bool:
-    is_turn = is_negative(sentence) or _AGAIN.search(sentence) is not None
-    return is_turn and shares_word(new.text, sentence, new.subject)
-
-
 def is_doubtful(fact: FactColumns, said: Sequence[str]) -> bool:
     """Whether a fact takes protection away, and no sentence denies anything of that thing."""
-    if not takes_away_protection(fact.attribute, fact.value):
+    if not normalization.takes_away_protection(fact.attribute, fact.value):
         return False
     things = _things(fact)
-    return not any((is_negative(each) or _AGAIN.search(each)) and _has(each, things) for each in said)
+    return not any((grounding.is_negative(each) or _AGAIN.search(each)) and _has(each, things) for each in said)
 
 
 def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> bool:
     """Whether sentences deny a statement; of a ban, "must not eat gluten", whether they say that it is done again."""
     root, _, key = (fact.attribute or "").partition("/")
     subject = {plain(word) for word in content_words(fact.subject)}
-    words = {plain(word) for word in content_words(fact.text)} - {NOT} - subject
-    is_ban = any(is_denied(clause) and _has(clause, things) for clause in CLAUSE.split(fact.text))
+    words = {plain(word) for word in content_words(fact.text)} - {normalization.NOT} - subject
+    is_ban = any(is_denied(clause) and _has(clause, things) for clause in grounding.CLAUSE.split(fact.text))
     topics = words - things if root not in _ROOTS_WITHOUT_TOPIC else set()
     least = 1 if key or fact.value else min(2, len(things))
-    denial = _Denial(things, topics, {*words, *content_words(root)}, least)
+    groups = {"thing": things, "topic": topics, "own": {*words, *content_words(root)}}
     for sentence in said:
-        for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", sentence)):
+        for clause in grounding.CLAUSE.split(grounding.IDLE_DENIAL.sub(" ", sentence)):
             if is_ban:
                 if _AGAIN.search(clause) and not is_denied(clause) and _has(clause, things):
                     return True
@@ -183,7 +158,7 @@ def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> boo
             is_well = root in ("health", "condition") and _WELL.search(clause) and not is_denied(clause)
             if is_well and (_has(clause, things) or (_IT.search(clause) and _has(sentence, things))):
                 return True
-            if not _ONLY.search(clause) and denial.stands_in(_DONE.sub("stopped", _FOR_ME.sub(r"\1", clause))):
+            if not _ONLY.search(clause) and _stands_in(_DONE.sub("stopped", _FOR_ME.sub(r"\1", clause)), groups, least):
                 return True
     return False
 
@@ -193,76 +168,67 @@ def _things(fact: FactColumns) -> set[str]:
     root, _, key = (fact.attribute or "").partition("/")
     value = "" if fact.value in ("yes", "no") else fact.value or ""
     subject = {plain(word) for word in content_words(fact.subject)}
-    things = {plain(word) for word in content_words(key or value or fact.text)} - {NOT} - subject
+    things = {plain(word) for word in content_words(key or value or fact.text)} - {normalization.NOT} - subject
     return things | {*_MEDICINES} if root == "medication" else things
 
 
 def _changes_diet(fact: FactColumns, new: FactColumns, sentence: str) -> bool:
-    if new.value and not is_denied(sentence) and shares_word(new.value, sentence, new.subject):
+    if new.value and not is_denied(sentence) and grounding.shares_word(new.value, sentence, new.subject):
         return True
-    is_again = _AGAIN.search(sentence) is not None
-    return is_again and bool(DIETS.search(fact.text)) and shares_word(new.text, sentence, new.subject)
+    is_again = _AGAIN.search(sentence) is not None and normalization.DIETS.search(fact.text) is not None
+    return is_again and grounding.shares_word(new.text, sentence, new.subject)
 
 
 def _has(text: str, words: set[str]) -> bool:
-    return any(is_akin(word, each) for word in words for each in map(plain, content_words(text)))
+    return any(grounding.is_akin(word, each) for word in words for each in map(plain, content_words(text)))
 
 
-class _Denial(NamedTuple):
-    """What a clause must deny: of the `own_words` of a statement so many things, and a topic, "allergy", if it has any.
+def _stands_in(clause: str, groups: Mapping[str, set[str]], least: int) -> bool:
+    """Whether a clause denies so many things of a statement, and a topic, "allergy", if it has any.
 
-    Between the "not" and these stand no other words: "I don't have time for my diabetes" denies no diabetes.
+    Between the "not" and these stand no other words than its own: "I don't have time for my diabetes" denies no
+    diabetes.
     """
-
-    things: set[str]
-    topics: set[str]
-    own_words: set[str]
-    least: int
-
-    def stands_in(self, clause: str) -> bool:
-        """Whether a clause denies it."""
-        kinds = list(self._kinds(clause))
-        # "my allergy hasn't gone"
-        if "not" in kinds and "over" in kinds:
-            return False
-        words = WORD.findall(clause.casefold())
-        if (
-            _ENDED_LAST_IN_GERMAN.issuperset(words[-1:] or [""])
-            and "not" not in kinds
-            and kinds.count("thing") >= self.least
-        ):
-            return not self.topics or "topic" in kinds
-        least = self.least if "other" in kinds else 1
-        start = 0
-        for place in (*(place for place, kind in enumerate(kinds) if kind == "other"), len(kinds)):
-            run, is_last = kinds[start:place], place == len(kinds)
-            start = place + 1
-            if run.count("thing") < least or (self.topics and "topic" not in run):
-                continue
-            # "no diabetes kit"
-            if not is_last and run[-1] in ("thing", "topic"):
-                continue
-            before = run[: run.index("thing")]
-            denials = [at for at, kind in enumerate(run) if kind == "not"]
-            if "over" in run or "stopped" in before:
-                return True
-            if any(is_last or not {"thing", "topic", "own"}.isdisjoint(run[at:]) for at in denials):
-                return True
+    kinds = list(_kinds(clause, groups))
+    # "my allergy hasn't gone"
+    if "not" in kinds and "over" in kinds:
         return False
+    words = WORD.findall(clause.casefold())
+    is_ended = bool(words) and words[-1] in _ENDED_LAST_IN_GERMAN and "not" not in kinds
+    if is_ended and kinds.count("thing") >= least:
+        return not groups["topic"] or "topic" in kinds
+    least = least if "other" in kinds else 1
+    start = 0
+    for place in (*(place for place, kind in enumerate(kinds) if kind == "other"), len(kinds)):
+        run, is_last = kinds[start:place], place == len(kinds)
+        start = place + 1
+        if run.count("thing") < least or (groups["topic"] and "topic" not in run):
+            continue
+        # "no diabetes kit"
+        if not is_last and run[-1] in ("thing", "topic"):
+            continue
+        before = run[: run.index("thing")]
+        denials = [at for at, kind in enumerate(run) if kind == "not"]
+        if "over" in run or "stopped" in before:
+            return True
+        if any(is_last or not {"thing", "topic", "own"}.isdisjoint(run[at:]) for at in denials):
+            return True
+    return False
 
-    def _kinds(self, clause: str) -> Iterator[str]:
-        for word in SPOKEN_WORD.findall(clause):
-            if word.isdecimal():
-                continue
-            stems = [plain(each) for each in content_words(word) if len(each) > 2]
-            if stems == [NOT]:
-                yield "not"
-            elif word.casefold() in _OVER:
-                yield "over"
-            elif word.casefold() in _STOPPED:
-                yield "stopped"
-            elif not stems or stems[0] in HOLLOW or word.casefold() in _AFTER_THING:
-                yield "idle"
-            else:
-                groups = (("thing", self.things), ("topic", self.topics), ("own", self.own_words))
-                yield next((kind for kind, words in groups if any(is_akin(each, stems[0]) for each in words)), "other")
+
+def _kinds(clause: str, groups: Mapping[str, set[str]]) -> Iterator[str]:
+    for word in SPOKEN_WORD.findall(clause):
+        if word.isdecimal():
+            continue
+        stems = [plain(each) for each in content_words(word) if len(each) > 2]
+        if stems == [normalization.NOT]:
+            yield "not"
+        elif word.casefold() in _OVER:
+            yield "over"
+        elif word.casefold() in _STOPPED:
+            yield "stopped"
+        elif not stems or stems[0] in grounding.HOLLOW or word.casefold() in _AFTER_THING:
+            yield "idle"
+        else:
+            is_of = (kind for kind, words in groups.items() if any(grounding.is_akin(each, stems[0]) for each in words))
+            yield next(is_of, "other")

@@ -19,17 +19,7 @@ from memstore.derive.dependencies import DerivedBatch
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines
 from memstore.derive.facts.slots import SINGLE, Slot
 from memstore.ingest.redaction import load_detectors
-from memstore.models import (
-    QUARANTINED,
-    TRUST,
-    TRUSTED,
-    FactColumns,
-    FactSpan,
-    KnownFact,
-    Message,
-    Role,
-    kind_of,
-)
+from memstore.models import QUARANTINED, TRUST, TRUSTED, FactColumns, FactSpan, KnownFact, Message, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
 
@@ -59,12 +49,10 @@ class TrustPolicy:
 
     @classmethod
     def of(cls, settings: Settings) -> TrustPolicy:
-        """Return the policy of the settings."""
         roles = frozenset(settings.fact_roles)
         return cls(roles, roles & frozenset(settings.trusted_roles))
 
     def recipe(self, recipe: str) -> str:
-        """Return a recipe with the roles of facts, unless only users, and those that are not trusted."""
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
         if waiting := self.roles - self.trusted:
@@ -72,18 +60,15 @@ class TrustPolicy:
         return recipe
 
     def level(self, message: Message, start: int, stop: int) -> int:
-        """Return how far the characters from `start` to `stop` of a message are trusted: 0, 1 or 2."""
         if message.meta.get(TRUST, TRUSTED) != TRUSTED or is_pasted(message, start, stop):
             return UNTRUSTED
         return TRUST_LEVELS[Role(message.role)]
 
     def is_trusted(self, message: Message, level: int) -> bool:
-        """Whether facts at this level are active at once."""
         return level > UNTRUSTED and message.role in self.trusted
 
 
 def is_pasted(message: Message, start: int, stop: int) -> bool:
-    """Whether characters of a message touch text that was pasted into it, or quoted line by line."""
     return any(begin < stop and start < end for begin, end in pasted(message.text or ""))
 
 
@@ -95,8 +80,6 @@ def pasted(text: str) -> list[tuple[int, int]]:
 
 
 class Successor(NamedTuple):
-    """What holds instead of a fact, and since when."""
-
     begins_at: datetime
     id: UUID
 
@@ -136,7 +119,6 @@ class FactDraft:
         return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
 
     def with_columns(self, **columns: Any) -> FactDraft:
-        """Return the draft with other values of some of its columns."""
         return replace(self, fact=self.fact.model_copy(update=columns))
 
 
@@ -205,7 +187,6 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
 def attribute_to(
     draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
 ) -> FactDraft:
-    """Return the draft of a fact that a message says as it can be stored."""
     level = trust.level(message, draft.start, draft.stop)
     speaker = message.name or UNNAMED_SPEAKERS[Role(message.role)]
     subject, owner = draft.fact.subject.casefold(), speaker.casefold()

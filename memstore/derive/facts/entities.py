@@ -18,6 +18,7 @@ import numpy as np
 from memstore import ids
 from memstore.derive.facts.drafts import UNNAMED_SPEAKERS
 from memstore.derive.facts.normalization import STEM_LETTERS, plain
+from memstore.derive.facts.slots import root_of
 from memstore.language import LETTERS, load_words
 from memstore.models import FactColumns, KnownFact, Message, Role
 from memstore.providers import Vectors
@@ -28,19 +29,15 @@ ANIMALS = load_words("animals")
 KIN = ANIMALS | load_words("kin")
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
-MIN_NAME_LETTERS = 3
 NAMELESS_WORDS = KIN | PARTNERS | {"the", "user", "assistant"}
 
 
 class RelatedSubjects(NamedTuple):
-    """Where to look for other facts that concern a new one: those of these subjects, with this name in their text."""
-
     subjects: list[str]
     name: str
 
 
 def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
-    """Return where to look for facts about whom a new fact names, which `speaker` says; None where it names nobody."""
     name = _name(fact)
     if not speaker or name is None or name == speaker:
         return None
@@ -53,11 +50,7 @@ def same_subjects(fact: FactColumns, known_facts: Iterable[FactColumns]) -> set[
     name = _name(fact)
     if name is None:
         return set()
-    kin = {
-        candidate.subject
-        for candidate in (fact, *known_facts)
-        if _kinship(candidate.subject) and _name(candidate) == name
-    }
+    kin = {each.subject for each in (fact, *known_facts) if _kinship(each.subject) and _name(each) == name}
     return {*kin, name} if len({subject.removesuffix(f" {name}") for subject in kin}) == 1 else set()
 
 
@@ -86,8 +79,6 @@ def _name(fact: FactColumns) -> str | None:
     return match[1] if match and not match[1].endswith("'s") else None
 
 
-# -- the user
-
 THE_USER = UNNAMED_SPEAKERS[Role.USER]
 _INTRODUCTION = (
     r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
@@ -96,18 +87,13 @@ _INTRODUCTION = (
 
 
 def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]) -> str:
-    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
-    names |= {
-        known_fact.speaker
-        for known_fact in known_facts
-        if known_fact.speaker and known_fact.fact.subject.partition("'s ")[0] == known_fact.speaker
-    }
-    names |= {
-        known_fact.fact.value
-        for known_fact in known_facts
-        if known_fact.fact.attribute == "name" and known_fact.fact.value == known_fact.fact.subject
-    }
+    for known_fact in known_facts:
+        fact, speaker = known_fact.fact, known_fact.speaker
+        if speaker and fact.subject.partition("'s ")[0] == speaker:
+            names.add(speaker)
+        if fact.attribute == "name" and fact.value == fact.subject:
+            names.add(fact.value)
     names.discard(None)
     return str(*names) if len(names) == 1 else ""
 
@@ -115,18 +101,14 @@ def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]
 def is_own_name(name: str, user: UUID, known_facts: Iterable[KnownFact]) -> bool:
     """Whether a name is surely the user's, and no guest's: they are called so, or have said so without a name."""
     is_called = bool(name) and user in [ids.user_id(form) for form in (name, name.casefold(), name.title())]
-    return is_called or any(
-        known_fact.fact.text == say_name(name) and not known_fact.speaker for known_fact in known_facts
-    )
+    return is_called or any(each.fact.text == say_name(name) and not each.speaker for each in known_facts)
 
 
 def say_name(name: str) -> str:
-    """Return the text of the fact that is kept where a user without a name says one."""
     return f"{THE_USER}'s name is {name}."
 
 
 def name_user(subject: str, user: str) -> str:
-    """Return a subject with the user's name in the place of "the user"."""
     named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
     return (user or THE_USER) + subject[named.end() :] if named else subject
 
@@ -171,8 +153,6 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
 
 
-# Names that nobody has said
-
 _BEFORE_GERMAN_NAMES = KIN | PARTNERS | load_words("before_names")
 # Capitalised, and no names: days and months; languages and feasts, whose names are translated.
 _CALENDAR = load_words("weekdays", "en") | load_words("short_weekdays") | load_words("months", "en") | {"sat", "sun"}
@@ -189,19 +169,16 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     stems = {word[:STEM_LETTERS] for word in LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
-        is_usual = len(word) < MIN_NAME_LETTERS or word.casefold() in NAMELESS_WORDS or word.casefold() in _CALENDAR
         folded = word.casefold()
+        is_usual = len(word) < 3 or folded in NAMELESS_WORDS or folded in _CALENDAR
         is_translated = any(folded in names and any(name in said.casefold() for name in names) for names in _TRANSLATED)
-        if not (is_usual or is_translated or plain(word.casefold())[:STEM_LETTERS] in stems):
+        if not (is_usual or is_translated or plain(folded)[:STEM_LETTERS] in stems):
             return word
     return None
 
 
-# What is known of them
-
 MAX_KNOWN_FACTS, MAX_KNOWN_CHARS = 40, 2_000
 MAX_SHOWN_CHARS = 300
-MAX_RARE_FACTS, MAX_RARE_SHARE = 2, 0.03
 SINGLE_ATTRIBUTES = frozenset(["residence", "employer", "job", "partner", "age"])
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 NAME_ATTRIBUTES = ("residence", "employer")
@@ -220,14 +197,10 @@ def choose_known(
     """
     said = " ".join(texts).casefold()
     said_terms, said_words = terms(said).keys(), set(LETTERS.findall(said))
-    own_terms = [
-        terms(known_fact.fact.text).keys() - terms(known_fact.fact.subject).keys() for known_fact in known_facts
-    ]
+    own_terms = [terms(each.fact.text).keys() - terms(each.fact.subject).keys() for each in known_facts]
     frequencies = Counter(term for fact_terms in own_terms for term in fact_terms)
-    rare = {term for term in said_terms if frequencies[term] <= max(MAX_RARE_FACTS, MAX_RARE_SHARE * len(known_facts))}
-    named = {
-        known_fact.fact.id for known_fact, fact_terms in zip(known_facts, own_terms, strict=True) if fact_terms & rare
-    }
+    rare = {term for term in said_terms if frequencies[term] <= max(2, 0.03 * len(known_facts))}
+    named = {each.fact.id for each, fact_terms in zip(known_facts, own_terms, strict=True) if fact_terms & rare}
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
 
     def weigh(known_fact: KnownFact) -> float:
@@ -235,16 +208,15 @@ def choose_known(
         if known_fact.vector is not None and asked and len(known_fact.vector) == len(asked[0]):
             direction = known_fact.vector / (np.linalg.norm(known_fact.vector) or 1)
             cosine = max(float(direction @ vector) for vector in asked)
-        who = known_fact.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
-        root = (known_fact.fact.attribute or "").partition("/")[0]
-        weight = cosine + 0.4 * (known_fact.fact.subject != known_fact.speaker and len(who) > 2 and who in said_words)
-        return (
-            weight
-            + 0.25 * (known_fact.fact.id in named)
-            + 0.3 * (known_fact.fact.type == "constraint" or root in ALWAYS)
-            + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
-            - 0.2 * (known_fact.fact.type == "event")  # what has happened is rarely ended
-        )
+        fact = known_fact.fact
+        who = fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
+        root = root_of(fact.attribute)
+        weight = cosine + 0.4 * (fact.subject != known_fact.speaker and len(who) > 2 and who in said_words)
+        weight += 0.25 * (fact.id in named)
+        weight += 0.3 * (fact.type == "constraint" or root in ALWAYS)
+        weight += 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
+        # What has happened is rarely ended.
+        return weight - 0.2 * (fact.type == "event")
 
     chosen, room = list[KnownFact](), MAX_KNOWN_CHARS
     for known_fact in sorted(known_facts, key=lambda known_fact: (-weigh(known_fact), known_fact.fact.id)):

@@ -116,7 +116,6 @@ def find_doubt(
 
 
 def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool:
-    """Whether a sentence denies only what it ends, and its quote says what is so instead: "Marcus, no longer Bea"."""
     known_words, new = [plain(word) for word in content_words(f"{replaced} {subject}")], []
     for clause in CLAUSE.split(text):
         words = [word for word in content_words(clause) if word not in HOLLOW and word != NOT]
@@ -128,7 +127,6 @@ def _denies_replaced(text: str, replaced: str, quote: str, subject: str) -> bool
 
 
 def numbers(text: str) -> set[str]:
-    """Return the numbers of a text as digits."""
     keys = [token.key for token in tokens(text)]
     digits = {_NUMBER_WORDS[key] for key in keys if key in _NUMBER_WORDS}
     digits.update(*(_readings(match) | _times(match) for match in _NUMBER.finditer(text)))
@@ -176,7 +174,6 @@ def _times(written: re.Match[str]) -> set[str]:
 
 
 def is_negative(text: str) -> bool:
-    """Whether a text denies something, or says that something has ended."""
     return is_denied(text) or _ENDING.search(text) is not None
 
 
@@ -211,13 +208,11 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
-    asked = _LAST_QUESTION.search(shown[place - 1].text[-MAX_QUESTION_CHARS:])
+    asked = _LAST_QUESTION.search(shown[place - 1].text[-500:])
     text = " ".join(word for word in text.split() if not numbers(word))
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
-MIN_COGNATE_LETTERS, MIN_COGNATE_LIKENESS = 6, 0.8
-MAX_QUESTION_CHARS = 500
 _LAST_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")
 # Not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres".
 _YES = re.compile(
@@ -247,7 +242,6 @@ def _may_say(quote: str, text: str, subject: str) -> bool:
 
 
 def _words_about(text: str, subject: str) -> set[str]:
-    """Return the content words of a sentence, without accents, but for the name of the subject."""
     subject_keys = {token.key for token in tokens(subject)}
     return {plain(word) for word in content_words(text) if word.casefold() not in subject_keys}
 
@@ -256,8 +250,8 @@ def _are_cognates(word: str, other: str) -> bool:
     """Whether two words, the first without accents, begin alike or are nearly the same."""
     if is_akin(word, other):
         return True
-    is_near = min(len(word), len(other)) >= MIN_COGNATE_LETTERS and abs(len(word) - len(other)) <= 2
-    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= MIN_COGNATE_LIKENESS
+    is_near = min(len(word), len(other)) >= 6 and abs(len(word) - len(other)) <= 2
+    return is_near and SequenceMatcher(None, word, plain(other)).ratio() >= 0.8
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
@@ -311,7 +305,6 @@ def is_taken_over(prior: FactColumns, text: str, spans: Sequence[Span]) -> bool:
 
 
 def says_change(spans: Sequence[Span]) -> bool:
-    """Whether quotes say that something has changed."""
     return any(_CHANGE.search(span.text) for span in spans)
 
 
@@ -329,7 +322,6 @@ def is_akin(word: str, other: str) -> bool:
 
 
 def _denies(quote: str, text: str, subject: str) -> bool:
-    """Whether a clause of the quote denies what the text says in its words."""
     subject_keys = {token.key for token in tokens(subject)}
     said = {word for word in content_words(text) if word not in subject_keys}
     for clause in CLAUSE.split(IDLE_DENIAL.sub(" ", quote)):

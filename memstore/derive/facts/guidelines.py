@@ -22,9 +22,6 @@ from memstore.models import MODEL_TYPES
 
 A = TypeVar("A", bound=BaseModel)
 
-# `fact_instructions` and `fact_types`, as they are kept.
-Level = tuple[str | None, Mapping[str, Any] | None]
-
 # After the prompt, which is the same for all stores, so that servers cache it.
 SECTION = """\
 
@@ -38,14 +35,12 @@ TYPES_PART = "\nFurther values of `type`, each to be taken before the others whe
 
 @dataclass(frozen=True, slots=True)
 class Guidelines:
-    """The instructions and the types of one's own that hold in a conversation."""
-
     instructions: str = ""
     types: Mapping[str, OwnFactType] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, *levels: Level) -> Guidelines:
-        """Return the guidelines of the store, its user and the conversation, in this order."""
+    def of(cls, *levels: tuple[str | None, Mapping[str, Any] | None]) -> Guidelines:
+        """Return what the `fact_instructions` and `fact_types` of these levels say, the widest level first."""
         types: dict[str, Any] = {}
         for _, level_types in levels:
             types |= level_types or {}
@@ -61,7 +56,6 @@ class Guidelines:
 
     @property
     def type_lines(self) -> str:
-        """The descriptions of the types, one a line."""
         return "\n".join(f"- {name}: {fact_type.description}" for name, fact_type in self.types.items())
 
     @property
@@ -73,7 +67,6 @@ class Guidelines:
 
     @property
     def words(self) -> dict[str, re.Pattern[str]]:
-        """The words by which a note has a type, whole and in any case, by its name."""
         return {
             name: re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, fact_type.words))})(?!\w)", re.IGNORECASE)
             for name, fact_type in self.types.items()
@@ -85,13 +78,11 @@ NO_GUIDELINES = Guidelines()
 
 
 def mark_recipe(recipe: str, text: str) -> str:
-    """Return a recipe with the hash of a text that its extractor uses; the recipe alone for ""."""
     return f"{recipe} own {sha256(text.encode()).hexdigest()[:8]}" if text else recipe
 
 
 @lru_cache(64)
 def add_types(answer: type[A], fact: type[BaseModel], type_names: tuple[str, ...]) -> type[A]:
-    """Return the schema of an answer whose `facts` may have these types too."""
     if not type_names:
         return answer
     names: Any = Literal[*MODEL_TYPES, *type_names]

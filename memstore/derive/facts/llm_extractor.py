@@ -17,59 +17,29 @@ from pydantic import BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts import drafts, entities, grounding
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy, type_of
 from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
-from memstore.derive.facts.drafts import (
-    UNTRUSTED,
-    ExtractedBatch,
-    FactBatch,
-    FactDraft,
-    TrustPolicy,
-    attribute_to,
-    draft_fact,
-)
-from memstore.derive.facts.entities import (
-    MAX_KNOWN_FACTS,
-    MAX_SHOWN_CHARS,
-    NAME_ATTRIBUTES,
-    THE_USER,
-    choose_known,
-    find_introduction,
-    find_user_name,
-    is_own_name,
-    is_relative,
-    is_thing,
-    may_mean,
-    name_user,
-    owner_of,
-    say_name,
-)
-from memstore.derive.facts.grounding import find_basis, find_doubt, is_repeated, is_taken_over, may_end, shares_word
+from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
-from memstore.derive.facts.normalization import (
-    is_protection,
-    names_time,
-    protects,
-)
+from memstore.derive.facts.normalization import is_protection, names_time, protects
 from memstore.derive.facts.quotes import Span, find_source
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.errors import ModelAnswerInvalid, PromptTooLong
 from memstore.language.detection import language_of
-from memstore.models import QUARANTINED, FactColumns, KnownFact, Message, Role
-from memstore.providers import ChatMessage, ChatModel, Vectors
+from memstore.models import QUARANTINED, KnownFact, Message, Role
+from memstore.providers import ChatModel
 from memstore.text import blank_fenced_blocks, json_line
 
 MAX_SEGMENT_MESSAGES = 64
 MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
-RECIPE_VERSION = 5
 # The fifteen facts that the prompt allows, of 60 to 90 tokens each.
 MAX_ANSWER_TOKENS = 1400
 MAX_ANSWER_PARTS = 6
 # As many facts as the prompt says: the user is locked while they are applied.
-MAX_ANSWER_FACTS, MAX_FACT_SOURCES = 15, 8
+MAX_ANSWER_FACTS = 15
 # In characters, for an index of 2,700 bytes.
 MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
-MODEL_CONFIDENCE = 0.9
 
 
 @dataclass(slots=True)
@@ -89,7 +59,7 @@ class Findings:
 
 def recipe(model: ChatModel) -> str:
     """Return the recipe of this model's facts. Raises `ModelUnavailable` where its server is away."""
-    return llm.make_recipe("llm-facts", RECIPE_VERSION, model, llm.load_prompt("facts"))
+    return llm.make_recipe("llm-facts", 5, model, llm.load_prompt("facts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +112,19 @@ class Inquiry:
         for number, prior in enumerate(self.known, 1):
             fact = prior.fact
             days = [fact.valid_from or fact.occurred_at, *([fact.valid_to] if fact.valid_to else [])]
-            told = [fact.attribute or "other", fact.text[:MAX_SHOWN_CHARS], *(day.date().isoformat() for day in days)]
+            told = [
+                fact.attribute or "other",
+                fact.text[: entities.MAX_SHOWN_CHARS],
+                *(day.date().isoformat() for day in days),
+            ]
             lines.append(json_line([f"k{number}", *told]))
         if lines:
             lines.insert(0, "What is known:")
         if passages := make_passages(self.before, self.trusted):
             lines.append(f"Before, on {llm.write_day(passages[-1].said)}:")
-            lines += [json_line({"from": each.speaker, "text": each.text[-MAX_SHOWN_CHARS:]}) for each in passages]
+            lines += [
+                json_line({"from": each.speaker, "text": each.text[-entities.MAX_SHOWN_CHARS :]}) for each in passages
+            ]
         return lines
 
     def _ask(
@@ -172,7 +148,9 @@ class Inquiry:
                     return
                 if not answer.facts:
                     raise ModelAnswerInvalid("An answer was cut within its first fact.", "", calls=0)
-                chat = _ask_rest(chat, answer)
+                lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
+                more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
+                chat = [*chat[:-1], {**chat[-1], "content": f"{chat[-1]['content']}\n\n{more}"}]
             error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_ANSWER_PARTS} answers.", "", calls=0)
         except (ModelAnswerInvalid, PromptTooLong) as wrong:
             error = wrong
@@ -194,47 +172,42 @@ class Inquiry:
         shown = _named(shown, own_name)
         talk = [*before, *shown]
         background = "\n".join([user, *(prior.fact.text for prior in self.known), *(each.text for each in before)])
-        speaker_of = {THE_USER.casefold(): user or THE_USER}
+        speaker_of = {entities.THE_USER.casefold(): user or entities.THE_USER}
         ended = {k for fact in answer.facts for k in fact.ends}
-        for repeat in answer.repeats[:MAX_KNOWN_FACTS]:
+        for repeat in answer.repeats[: entities.MAX_KNOWN_FACTS]:
             prior = None if repeat.k in ended else known.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
-            if (
-                prior
-                and span
-                and is_repeated(prior.fact.text, name_user(prior.fact.subject, user), span, talk, self.trusted)
-            ):
+            about = entities.name_user(prior.fact.subject, user) if prior else ""
+            if prior and span and grounding.is_repeated(prior.fact.text, about, span, talk, self.trusted):
                 findings.repeats.append((prior, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
-        more = (*answer.facts[MAX_ANSWER_FACTS:], *answer.repeats[MAX_KNOWN_FACTS:])
+        more = (*answer.facts[MAX_ANSWER_FACTS:], *answer.repeats[entities.MAX_KNOWN_FACTS :])
         findings.refusals += [(f"an answer has no more than {MAX_ANSWER_FACTS} facts", each) for each in more]
         for fact in answer.facts[:MAX_ANSWER_FACTS]:
             if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:MAX_FACT_SOURCES]]
+            places = [find_source(shown, each.message, each.quote) for each in fact.sources[:8]]
             spans = list(dict.fromkeys(span for span in places if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = name_user(tidy(fact.subject), user)
+            subject = entities.name_user(tidy(fact.subject), user)
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
             attribute, value = attribute_of(fact), tidy(fact.value or "") or None
             fact = fact.model_copy(update={"type": type_of(fact, subject, attribute, [span.text for span in spans])})
-            replaced = [
-                prior.fact.text for prior in named if prior and not protects(prior.fact.type, prior.fact.attribute)
-            ]
+            ended_facts = [prior.fact for prior in named if prior]
+            replaced = " ".join(old.text for old in ended_facts if not protects(old.type, old.attribute))
             compared = fact.text, subject, spans, talk, background, self.trusted
             has_slot, guards = bool(fact.attribute or fact.ends), protects(fact.type, attribute)
-            name = (value or "") if attribute in NAME_ATTRIBUTES else ""
-            known_text = " ".join(replaced)
-            doubt = find_doubt(*compared, has_slot=has_slot, name=name, replaced=known_text, guards=guards)
+            name = (value or "") if attribute in entities.NAME_ATTRIBUTES else ""
+            doubt = grounding.find_doubt(*compared, has_slot=has_slot, name=name, replaced=replaced, guards=guards)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
-            basis = find_basis(fact.text, subject, spans, talk, self.trusted)
+            basis = grounding.find_basis(fact.text, subject, spans, talk, self.trusted)
             if fact.valid_to and guards and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
@@ -254,23 +227,18 @@ class Inquiry:
     def _introduce(self, answer: AnsweredFacts, shown: Sequence[Passage], findings: Findings) -> None:
         """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
         unnamed = () if self.user or findings.user else answer.facts[:MAX_ANSWER_FACTS]
-        for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
+        for name in dict.fromkeys(entities.owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
-                if passage.speaker == "the user" and (match := find_introduction(name, passage.text)):
+                if passage.speaker == "the user" and (match := entities.find_introduction(name, passage.text)):
                     findings.user = match[1]
-                    written = AnsweredFact(sources=[], text=say_name(match[1]), type="identity", subject=match[1])
+                    text = entities.say_name(match[1])
+                    written = AnsweredFact(sources=[], text=text, type="identity", subject=match[1])
                     draft = _draft(written, match[1], passage.said, "name", match[1])
                     findings.facts.append((draft, [Span(passage, *match.span())]))
                     break
 
     def _ends(
-        self,
-        draft: FactDraft,
-        sources: Sequence[Span],
-        named: list[KnownFact | None],
-        user: str,
-        basis: str,
-        more: str,
+        self, draft: FactDraft, sources: Sequence[Span], named: list[KnownFact | None], user: str, basis: str, more: str
     ) -> Iterator[UUID]:
         """Yield those that a fact ends: said earlier, not by another speaker, and about it, or what ends besides."""
         new, slot = draft.fact, draft.fact.attribute
@@ -278,20 +246,21 @@ class Inquiry:
         speakers = {span.passage.speaker.casefold() for span in spans}
         other_speakers = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         for prior in sorted(filter(None, named), key=lambda prior: prior.fact.attribute != slot):
-            fact = prior.fact.model_copy(update={"subject": name_user(prior.fact.subject, user)})
-            is_common = (
-                fact.subject == new.subject and is_thing(fact.subject) and not protects(fact.type, fact.attribute)
-            )
+            fact = prior.fact.model_copy(update={"subject": entities.name_user(prior.fact.subject, user)})
+            is_common = fact.subject == new.subject and entities.is_thing(fact.subject)
+            is_common = is_common and not protects(fact.type, fact.attribute)
             is_later = prior.last_said < sources[0].passage.said
-            if not is_later or (owner_of(fact.subject) in other_speakers and not is_common):
+            if not is_later or (entities.owner_of(fact.subject) in other_speakers and not is_common):
                 continue
-            of_relative = is_relative(new.subject, fact.subject) and new.text.startswith(new.subject)
+            of_relative = entities.is_relative(new.subject, fact.subject) and new.text.startswith(new.subject)
             if of_relative and fact.attribute == slot is not None:  # where her sister lives
                 continue
             if is_protection(fact) and not denies(fact, new, draft.said):
                 continue
-            is_meant = may_mean(fact.subject, new.subject, new.text) or is_taken_over(fact, new.text, spans)
-            if is_meant and may_end(fact, new.subject, slot, new.text, spans, basis, more):
+            is_meant = entities.may_mean(fact.subject, new.subject, new.text) or grounding.is_taken_over(
+                fact, new.text, spans
+            )
+            if is_meant and grounding.may_end(fact, new.subject, slot, new.text, spans, basis, more):
                 more = f"{more} {fact.text}"
                 yield prior.fact.id
 
@@ -301,30 +270,21 @@ def _named(passages: Sequence[Passage], name: str) -> list[Passage]:
     return [replace(each, speaker=name) if name and each.speaker == "the user" else each for each in passages]
 
 
-def _ask_rest(chat: Sequence[ChatMessage], answer: AnsweredFacts) -> list[ChatMessage]:
-    lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
-    more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
-    *before, last = chat
-    return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
-
-
 def _draft(fact: AnsweredFact, subject: str, said: datetime, attribute: str | None, value: str | None) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    told = (tidy(fact.text), fact.type, subject, MODEL_CONFIDENCE, language_of(fact.text))
+    told = (tidy(fact.text), fact.type, subject, 0.9, language_of(fact.text))
     slot = slot_of(fact, subject)
-    return draft_fact(*told, slot=slot, valid_from=begins, valid_to=ends, attribute=attribute, value=value)
+    return drafts.draft_fact(*told, slot=slot, valid_from=begins, valid_to=ends, attribute=attribute, value=value)
 
 
 class LLMExtractor:
-    """Extracts facts by asking a chat model."""
-
     batch_size = MAX_SEGMENT_MESSAGES
     uses_llm = True
 
     def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
         self.dependencies, self.model = dependencies, model
-        self.trust = TrustPolicy.of(dependencies.settings)
+        self.trust = drafts.TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -332,14 +292,13 @@ class LLMExtractor:
         return self.trust.recipe(recipe(self.model))
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with the hash of the guidelines."""
         return mark_recipe(self.recipe, guidelines.prompt)
 
-    def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
-        """Return the facts of each batch, which is one segment."""
-        return [self._extract(batch, self.recipe_under(batch.guidelines)) for batch in batches]
+    def extract(self, batches: Sequence[drafts.FactBatch]) -> list[drafts.ExtractedBatch]:
+        return [self._extract(batch) for batch in batches]
 
-    def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
+    def _extract(self, batch: drafts.FactBatch) -> drafts.ExtractedBatch:
+        recipe = self.recipe_under(batch.guidelines)
         session = self.dependencies.start_session(self.model, "facts")
         try:
             return self._ask(batch, recipe, session)
@@ -348,17 +307,17 @@ class LLMExtractor:
                 raise llm.CallsLost(session, error) from error
             raise
 
-    def _ask(self, batch: FactBatch, recipe: str, session: LLMSession) -> ExtractedBatch:
+    def _ask(self, batch: drafts.FactBatch, recipe: str, session: LLMSession) -> drafts.ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
         before, segment = read[: batch.before], read[batch.before :]
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < MAX_CONTEXT_AGE]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
-            return ExtractedBatch(batch.to_seq, [], recipe=recipe)
-        known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
-        user = find_user_name(read, batch.known)
+            return drafts.ExtractedBatch(batch.to_seq, [], recipe=recipe)
+        known = entities.choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
+        user = entities.find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-        own_name = user if is_own_name(user, segment[0].user_id, batch.known) else ""
+        own_name = user if entities.is_own_name(user, segment[0].user_id, batch.known) else ""
         inquiry = Inquiry(segment, before, known, user, own_name, self.trust.roles, batch.guidelines)
         findings = inquiry.run(session, request)
         invalid = len(session.invalid_responses)
@@ -369,7 +328,7 @@ class LLMExtractor:
             session.reject(replace(request, part="refused"), f"Not believed: {reasons}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
-        return ExtractedBatch(to_seq, facts, invalid, len(findings.refusals), llm_session=session, recipe=recipe)
+        return drafts.ExtractedBatch(to_seq, facts, invalid, len(findings.refusals), llm_session=session, recipe=recipe)
 
     def _facts(self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str) -> Iterator[FactDraft]:
         """Return each fact once for each message that says it: the first makes it, the others are further sources.
@@ -377,29 +336,28 @@ class LLMExtractor:
         If a trusted message says it, it is active, and pastes are no sources of it.
         """
         for prior, span in findings.repeats:
-            yield self._repeat_known(prior.fact, span, messages[span.passage.item_id], prior.vector)
+            message, draft = messages[span.passage.item_id], _at(FactDraft(prior.fact), span)
+            again = drafts.attribute_to(draft, message, prior.vector, prior.fact.recipe, self.trust)
+            same = {"occurred_at": message.occurred_at, "state": again.fact.state}
+            yield replace(again, fact=prior.fact.model_copy(update=same))
         vectors = self.dependencies.embed([draft.fact.text for draft, _ in findings.facts])
         for (draft, spans), vector in zip(findings.facts, vectors, strict=True):
             made = [
-                attribute_to(_at(draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
+                drafts.attribute_to(_at(draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
                 for span in spans
             ]
             is_believed = draft.fact.state != QUARANTINED
             active = is_believed and any(new_fact.fact.state != QUARANTINED for new_fact in made)
-            if any(new_fact.spans[0].trust == UNTRUSTED for new_fact in made):  # what is trusted says it itself
-                texts = [span.text for span, new in zip(spans, made, strict=True) if new.spans[0].trust != UNTRUSTED]
-                active = active and shares_word(draft.fact.text, " ".join(texts), draft.fact.subject)
+            if any(new_fact.spans[0].trust == drafts.UNTRUSTED for new_fact in made):  # what is trusted says it itself
+                texts = [
+                    span.text for span, new in zip(spans, made, strict=True) if new.spans[0].trust != drafts.UNTRUSTED
+                ]
+                active = active and grounding.shares_word(draft.fact.text, " ".join(texts), draft.fact.subject)
             for new_fact in made:
-                if active and new_fact.spans[0].trust == UNTRUSTED:
+                if active and new_fact.spans[0].trust == drafts.UNTRUSTED:
                     continue
                 new_fact.fact.state = "active" if active else QUARANTINED
                 yield _with_user(new_fact, user)
-
-    def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> FactDraft:
-        """Return a known fact as a message says it again."""
-        again = attribute_to(_at(FactDraft(fact), span), message, vector, fact.recipe, self.trust)
-        same = {"occurred_at": message.occurred_at, "state": again.fact.state}
-        return replace(again, fact=fact.model_copy(update=same))
 
 
 def _at(draft: FactDraft, span: Span) -> FactDraft:
@@ -411,6 +369,6 @@ def _with_user(new: FactDraft, user: str) -> FactDraft:
     """Return a fact by a user of this name, for whom facts of "the user" hold too."""
     subject, about = new.fact.subject, new.fact.subject.casefold()
     is_own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
-    speaker = user if user and new.speaker == THE_USER else new.speaker
-    alias = THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
+    speaker = user if user and new.speaker == entities.THE_USER else new.speaker
+    alias = entities.THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
     return replace(new, said_by_subject=is_own, speaker=speaker, alias=alias)

@@ -45,12 +45,10 @@ def content_words(text: str) -> tuple[str, ...]:
 
 
 def is_denied(text: str) -> bool:
-    """Whether a statement denies something."""
     return content_words(text)[-1:] == (NOT,)
 
 
 def names_time(text: str) -> bool:
-    """Whether a text names a time or a duration."""
     return NUMBER.search(text) is not None or _TIME.search(text) is not None
 
 
@@ -73,8 +71,6 @@ def plain(word: str) -> str:
     parts = unicodedata.normalize("NFKD", word.translate(str.maketrans("ßłøđ", "slod")))
     return "".join(part for part in parts if not unicodedata.combining(part))
 
-
-# -- what protects
 
 CONSTRAINT = "constraint"
 PLAN = "plan"
@@ -125,7 +121,6 @@ _EATS = ("eat", "drink", "essen", "trinken")
 
 
 def is_dietary_restriction(attribute: str | None, text: str) -> bool:
-    """Whether words say that somebody is allergic, or must not eat, drink or take something."""
     if "?" in text:
         return False
     allergic, ban = _ALLERGIC.search(text), _MUST_NOT_EAT.search(text)

@@ -13,19 +13,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from memstore.derive.facts import quotations
 from memstore.derive.facts.days import end_of_plan
 from memstore.derive.facts.drafts import STATEMENT, FactDraft, draft_fact, pasted
 from memstore.derive.facts.normalization import CONSTRAINT, DIETS, is_denied, is_dietary_restriction
-from memstore.derive.facts.quotations import (
-    MAX_QUOTATION_WORDS,
-    count_words,
-    is_answer,
-    overlap,
-    quotation,
-    sentences_of,
-    whole_thoughts,
-    with_neighbours,
-)
 from memstore.derive.facts.slots import GUARDED, SINGLE, protection, without_article
 from memstore.derive.facts.utterances import Utterance, in_quotes, type_of
 from memstore.derive.reader.notes import Note, ReaderInput, Stretch
@@ -34,24 +25,16 @@ from memstore.language.detection import UNKNOWN, language_of
 from memstore.language.sentences import Spans, sentences
 from memstore.models import Role
 
-MIN_ATTRIBUTE_SHARE = 0.8
 QUOTED_CONFIDENCE = 0.6
 MIN_NOTE_CONFIDENCE = 0.4
 # To an assistant: to miss an allergy does harm.
 MIN_ALLERGY_CONFIDENCE = 0.2
-MAX_OTHER_WORDS = 8
-MIN_PLAIN_CONFIDENCE = 0.85
-MIN_UNQUOTED_SHARE = 0.5
-MIN_PLAIN_SHARE = 0.7
-RENAMED_TYPES = {"instruction": "procedure", "relation": "relationship"}
 # Types of which facts stand in every context, and the attributes by which they surely are.
 ALWAYS_TOLD = {
     "constraint": frozenset(GUARDED),
     "identity": frozenset(["name", "age", "origin", "residence", "job", "employer", "language", "phone", "email"]),
 }
-MAX_NAME_WORDS = 4
 MAX_STANDING_WORDS = 10
-MIN_IDENTITY_CONFIDENCE = 0.85
 # Friends tell each other stories.
 MIN_CONFIDENCE_AMONG_FRIENDS = {"constraint": 0.85, "identity": 0.99}
 _ALLERGY = compile_phrases("allerg*")
@@ -76,7 +59,6 @@ _ALLERGIC = {
     "de": ("{} ist allergisch gegen {}.", "{} ist nicht allergisch gegen {}."),
 }
 _ALLERGIC[UNKNOWN] = _ALLERGIC["en"]
-_USER_BY_LANGUAGE = {"de": "Der Nutzer"}
 _FOR_SOME_TIME = re.compile(
     r"\b(?:for|since|seit|in) (?:\w+ ){0,2}?(?:hours?|days?|weeks?|months?|stunden|tagen?|wochen?|monat\w*)\b"
     r"|\b(?:hours?|days?|weeks?|stunden|tage|wochen) (?:lang|now|without|ohne)\b"
@@ -133,55 +115,53 @@ def extract(
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
         is_guard = note.type == "constraint" and note.attribute in GUARDED and not to_friend
-        if not is_guard and _FORGET.fullmatch(utterance.text, *sentences_of(note, spans)):
+        if not is_guard and _FORGET.fullmatch(utterance.text, *quotations.sentences_of(note, spans)):
             continue
-        unquoted = count_words(utterance.unquoted_text, note.start, note.stop)
-        if unquoted < MIN_UNQUOTED_SHARE * count_words(utterance.text, note.start, note.stop):
+        unquoted = quotations.count_words(utterance.unquoted_text, note.start, note.stop)
+        if unquoted < 0.5 * quotations.count_words(utterance.text, note.start, note.stop):
             continue
         type = CONSTRAINT if _restricts_another(note, utterance.text) else note.type
         if to_friend and note.confidence < MIN_CONFIDENCE_AMONG_FRIENDS.get(type, 0.0):
             note = replace(note, type="event", attribute="other")
-        is_alone = to_friend or _stands_alone(note, utterance.text, spans)
         protections = _protections(note, utterance, code)
         named = [draft for draft in protections if draft.fact.text]
         if len(named) > 1:
             facts += named
-        elif _is_plain(note, utterance.text, spans, code, is_alone=is_alone):
-            facts.append(_draft_note(note, utterance, protections, code))
+        elif _is_plain(note, utterance.text, spans, code, to_friend=to_friend):
+            facts.append(_draft_note(note, utterance, protections, code, Stretch(note.start, note.stop)))
             continue
         elif named and note.type == "constraint":
-            start, stop = sentences_of(note, spans)
-            if count_words(utterance.text, start, stop) <= MAX_STANDING_WORDS:
-                whole = replace(note, start=start, stop=stop, sentence=None)
-                facts.append(_draft_note(whole, utterance, protections, code))
+            shown = quotations.sentences_of(note, spans)
+            if quotations.count_words(utterance.text, *shown) <= MAX_STANDING_WORDS:
+                whole = replace(note, start=shown.start, stop=shown.stop, sentence=None)
+                facts.append(_draft_note(whole, utterance, protections, code, shown))
                 continue
             # In every context stands what is short; the quotation answers who asks.
             facts += named
         quoted.append(replace(note, type="event", attribute="other") if named else note)
     blocks = [Stretch(*block) for block in pasted(utterance.text)]
-    thoughts = whole_thoughts(quoted, utterance.text, spans, blocks)
+    thoughts = quotations.whole_thoughts(quoted, utterance.text, spans, blocks)
     asserted = utterance.asserted if types or (thoughts and not to_friend) else ()
-    typed = [
-        sentence for sentence in asserted if types and type_of(utterance.text[sentence.start : sentence.stop], types)
-    ]
+    typed = [each for each in asserted if types and type_of(utterance.text[each.start : each.stop], types)]
     told = [Stretch(fact.start, fact.stop) for fact in facts] + [Stretch(note.start, note.stop) for note in thoughts]
     apart = [*told, *(Stretch(sentence.start, sentence.stop) for sentence in typed), *blocks]
     for note in thoughts:
         protections = _protections(note, utterance, code) if note.type == "constraint" else []
         is_enough = to_friend or _restricts_another(note, utterance.text)
-        shown = Stretch(note.start, note.stop) if is_enough else with_neighbours(note, utterance, asserted, apart)
-        answers = question if note.type != "instruction" and is_answer(shown, utterance.text) else ""
+        shown = Stretch(note.start, note.stop)
+        if not is_enough:
+            shown = quotations.with_neighbours(note, utterance, asserted, apart)
+        answers = question if note.type != "instruction" and quotations.is_answer(shown, utterance.text) else ""
         facts.append(_draft_note(note, utterance, protections, code, shown, answers))
     for sentence in typed:
-        if not sentence.asks and not any(overlap(fact, sentence) for fact in facts):
-            text = quotation(utterance, sentence.start, sentence.stop)
+        if not sentence.asks and not any(quotations.overlap(fact, sentence) for fact in facts):
+            text = quotations.quotation(utterance, sentence.start, sentence.stop)
             said = (QUOTED_CONFIDENCE, code, sentence.start, sentence.stop)
             facts.append(draft_fact(text, STATEMENT, utterance.subject, *said))
     return _in_order(facts, types)
 
 
 def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] | None) -> list[FactDraft]:
-    """Return facts as a message says them, each where it is said first, with types of one's own."""
     first: dict[tuple[str, str], FactDraft] = {}
     for draft in drafts:
         fact = draft.fact
@@ -190,41 +170,28 @@ def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] 
     return sorted(first.values(), key=lambda draft: draft.start)
 
 
-def _stands_alone(note: Note, text: str, spans: Spans) -> bool:
-    """Whether a message says little else than the sentences of a note."""
-    start, stop = sentences_of(note, spans)
-    return count_words(text, 0, start) + count_words(text, stop, len(text)) <= MAX_OTHER_WORDS
-
-
-def _is_plain(note: Note, text: str, spans: Spans, code: str, *, is_alone: bool) -> bool:
+def _is_plain(note: Note, text: str, spans: Spans, code: str, *, to_friend: bool) -> bool:
     """Whether a note becomes plain words: they are sure, and understood without the words around them.
 
     A message to an assistant that says much else is quoted, and so are other languages: in German the verb may stand at
     the end. Of a long dictation without stops plain words are better than a cut from it.
     """
-    if note.sentence is None or note.leans or note.confidence < MIN_PLAIN_CONFIDENCE:
+    if note.sentence is None or note.leans or note.confidence < 0.85:
         return False
-    start, stop = sentences_of(note, spans)
-    if count_words(text, start, stop) > MAX_QUOTATION_WORDS:
+    start, stop = quotations.sentences_of(note, spans)
+    if quotations.count_words(text, start, stop) > quotations.MAX_QUOTATION_WORDS:
         return True
-    return is_alone and code in ("en", UNKNOWN) and note.stop - note.start >= MIN_PLAIN_SHARE * (stop - start)
+    other_words = quotations.count_words(text, 0, start) + quotations.count_words(text, stop, len(text))
+    is_alone = to_friend or other_words <= 8
+    return is_alone and code in ("en", UNKNOWN) and note.stop - note.start >= 0.7 * (stop - start)
 
 
 def _draft_note(
-    note: Note,
-    utterance: Utterance,
-    protections: Sequence[FactDraft],
-    code: str,
-    shown: Stretch | None = None,
-    question: str = "",
+    note: Note, utterance: Utterance, protections: list[FactDraft], code: str, shown: Stretch, question: str = ""
 ) -> FactDraft:
-    """Return a note as a fact: in plain words, or as it was said.
-
-    A quotation has the words that are `shown`, by default the note's own, and the `question` that they answer.
-    """
-    shown = shown or Stretch(note.start, note.stop)
-    text = quotation(utterance, *shown, question, code)
-    who = _named(utterance, code)
+    """Return a note as a fact: in plain words, or as it was said, the words `shown` with the `question` before."""
+    text = quotations.quotation(utterance, *shown, question, code)
+    who = utterance.named_in(code)
     if note.sentence and not ("{NAME}s" in note.sentence and (code != "de" or not utterance.speaker)):
         who = who if utterance.speaker or note.sentence.startswith("{NAME}") else who[0].lower() + who[1:]
         text = note.sentence.replace("{NAME}", who)
@@ -235,7 +202,8 @@ def _draft_note(
     if note.subject and guard is None and note.type != "identity":
         about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
-    type = "goal" if note.attribute == "goal" else RENAMED_TYPES.get(note.type, note.type)
+    type = {"instruction": "procedure", "relation": "relationship"}.get(note.type, note.type)
+    type = "goal" if note.attribute == "goal" else type
     is_named = guard is not None and note.attribute in ("allergy", "medicine") and note.holds
     said = utterance.text[note.value.start : note.value.stop] if note.value else ""
     # Facts name their subject.
@@ -245,11 +213,9 @@ def _draft_note(
         type = STATEMENT
     if subject != utterance.subject and _restricts_another(note, utterance.text):
         type = CONSTRAINT
-    ends = None
-    if type == "plan":
-        ends = end_of_plan(words, utterance.occurred_at)
+    ends = end_of_plan(words, utterance.occurred_at) if type == "plan" else None
     told = (text, type, subject, note.confidence, code, *shown)
-    is_sure = note.attribute in SINGLE and note.attribute_share >= MIN_ATTRIBUTE_SHARE and subject == utterance.subject
+    is_sure = note.attribute in SINGLE and note.attribute_share >= 0.8 and subject == utterance.subject
     attribute, value = (note.attribute, said.casefold()) if is_sure and said and guard is None else (None, None)
     slot = guard.slot if guard else None
     return draft_fact(*told, valid_to=ends, slot=slot, attribute=attribute, value=value)
@@ -261,14 +227,9 @@ def _restricts_another(note: Note, text: str) -> bool:
     return is_about_another and is_dietary_restriction(note.attribute, text[note.start : note.stop])
 
 
-def _named(utterance: Utterance, code: str) -> str:
-    """Return what the speaker is called in a fact's text."""
-    return utterance.speaker or _USER_BY_LANGUAGE.get(code, utterance.subject)
-
-
 def _always_holds(note: Note, words: str) -> bool:
     """Whether a constraint or an identity is sure enough for every context, and who somebody is short enough."""
-    is_sure = note.type != "identity" or note.confidence >= MIN_IDENTITY_CONFIDENCE
+    is_sure = note.type != "identity" or note.confidence >= 0.85
     if note.attribute not in ALWAYS_TOLD[note.type] or not is_sure:
         return False
     # "I've cut out dairy"
@@ -303,7 +264,9 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
-    if not note.holds and _UNSURE_DENIAL.search(utterance.text, *sentences_of(note, sentences(utterance.text))):
+    if not note.holds and _UNSURE_DENIAL.search(
+        utterance.text, *quotations.sentences_of(note, sentences(utterance.text))
+    ):
         return []
     if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
         return []
@@ -321,8 +284,8 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
         if note.attribute == "diet" and not DIETS.search(key):
             continue  # who eats no fish has a diet, too
         text = ""
-        if is_allergy and code in _ALLERGIC and len(key.split()) <= MAX_NAME_WORDS:
-            text = _ALLERGIC[code][not note.holds].format(_named(utterance, code), name)
+        if is_allergy and code in _ALLERGIC and len(key.split()) <= 4:
+            text = _ALLERGIC[code][not note.holds].format(utterance.named_in(code), name)
         slot = protection(GUARDED[note.attribute], key, holds=note.holds)
         said = (utterance.subject, note.confidence, code, value.start, value.stop)
         made.append(draft_fact(text, type, *said, slot=slot))
@@ -361,7 +324,9 @@ def extract_memory(
         words = in_quotes(utterance.text[start:stop].lstrip("-*•# "))
         named = _CALLED_USER.match(words)
         text = f"{utterance.subject}{words[named.end() :]}" if named else f'{utterance.subject}: "{words}"'
-        [*guards] = (note for note in notes if note.attribute in GUARDED and overlap(note, Stretch(start, stop)))
+        [*guards] = (
+            note for note in notes if note.attribute in GUARDED and quotations.overlap(note, Stretch(start, stop))
+        )
         slots = [fact.slot for note in guards for fact in _protections(note, utterance, code)]
         is_guard = any(note.type == "constraint" and note.holds and note.of_speaker for note in guards)
         type, slot = "constraint" if is_guard else usual, slots[0] if len(slots) == 1 else None

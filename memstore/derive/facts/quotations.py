@@ -15,25 +15,13 @@ from memstore.language import load_phrases
 from memstore.language.sentences import Spans
 
 MAX_QUOTATION_WORDS = 40
-MIN_QUOTATION_WORDS = 6
-MAX_DICTATION_WORDS = 60
 MAX_NEIGHBOUR_SENTENCES = 3
 MIN_UNDERSTOOD_WORDS = 20
-MAX_QUESTION_WORDS = 25
-CLOSING_SENTENCES = 2
-MIN_ASIDE_WORDS = 4
+# The types of notes, the most important first.
 WORTH = (
-    "constraint",
-    "instruction",
-    "identity",
-    "relation",
-    "decision",
-    "plan",
-    "task",
-    "preference",
-    "possession",
+    "constraint", "instruction", "identity", "relation", "decision", "plan", "task", "preference", "possession",
     "event",
-)
+)  # fmt: skip
 _WORDS = re.compile(r"\S+")
 _STOP = re.compile(r"[.?!](?:\s|$)")
 _SECRET = load_phrases("secrets")
@@ -41,17 +29,14 @@ _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"'
 
 
 def overlap(stretch: FactDraft | Note | Stretch, other: Note | Sentence | Stretch) -> bool:
-    """Whether two stretches of a message share characters."""
     return stretch.start < other.stop and other.start < stretch.stop
 
 
 def count_words(text: str, start: int, stop: int) -> int:
-    """Return how many words these characters of a text are."""
     return len(text[start:stop].split())
 
 
 def quotation(utterance: Utterance, start: int, stop: int, question: str = "", code: str = "") -> str:
-    """Return what somebody said as a fact, with the question that it answers."""
     asked = f', {"gefragt" if code == "de" else "asked"} "{in_quotes(question)}"' if question else ""
     return f'{utterance.subject}{asked}: "{in_quotes(utterance.text[start:stop])}"'
 
@@ -67,23 +52,18 @@ def question_of(said: Utterance) -> str:
 
     The answer may not be understood without it. Nothing that is quoted or pasted, and no question for a secret.
     """
-    asked = [
-        said.clean_text[sentence.start : sentence.stop]
-        for sentence in said.asserted[-CLOSING_SENTENCES:]
-        if sentence.asks
-    ]
+    asked = [said.clean_text[sentence.start : sentence.stop] for sentence in said.asserted[-2:] if sentence.asks]
     question = asked[-1] if asked else ""
-    is_short = len(question.split()) <= MAX_QUESTION_WORDS and bool(content_words(question))
+    is_short = len(question.split()) <= 25 and bool(content_words(question))
     return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""
 
 
 def is_answer(words: Stretch, text: str) -> bool:
     """Whether words answer what was asked before: the message begins with them, and there are few of them."""
-    return count_words(text, 0, words.start) < MIN_ASIDE_WORDS and count_words(text, *words) < MIN_UNDERSTOOD_WORDS
+    return count_words(text, 0, words.start) < 4 and count_words(text, *words) < MIN_UNDERSTOOD_WORDS
 
 
 def sentences_of(note: Note, spans: Spans) -> Stretch:
-    """Return the sentences that a note stands in."""
     inside = [span for span in spans if overlap(note, Stretch(*span))]
     return Stretch(inside[0][0], inside[-1][1])
 
@@ -99,19 +79,21 @@ def whole_thoughts(notes: Sequence[Note], text: str, spans: Spans, blocks: Seque
         short = [span for span in whole_spans if count_words(text, *span) <= MAX_QUOTATION_WORDS]
         start, stop = short[0] if short else _cut(note, text, begin, end)
         before = whole[-1] if whole else None
-        if (
-            before
-            and not text[before.stop : start].strip()
-            and (stop <= before.stop or count_words(text, before.start, stop) <= MAX_QUOTATION_WORDS)
-            and (stop <= before.stop or not load_detectors().find(text[before.start : stop]))
-        ):
+        if before and not text[before.stop : start].strip() and _may_join(before, stop, text):
             main = min(before, note, key=lambda each: (WORTH.index(each.type), each.value is None))
             confidence, stop = max(before.confidence, note.confidence), max(before.stop, stop)
             whole[-1] = replace(main, start=before.start, stop=stop, sentence=None, confidence=confidence)
-        elif short or count_words(text, start, stop) >= MIN_QUOTATION_WORDS:
+        elif short or count_words(text, start, stop) >= 6:
             start = max(start, before.stop) if before else start
             whole.append(replace(note, start=start, stop=stop, sentence=None))
     return whole
+
+
+def _may_join(before: Note, stop: int, text: str) -> bool:
+    if stop <= before.stop:
+        return True
+    is_short = count_words(text, before.start, stop) <= MAX_QUOTATION_WORDS
+    return is_short and not load_detectors().find(text[before.start : stop])
 
 
 def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
@@ -122,7 +104,7 @@ def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
     """
     if _STOP.search(text) or load_detectors().find(text[start:stop]):
         return note.start, note.stop
-    if count_words(text, start, stop) <= MAX_DICTATION_WORDS:
+    if count_words(text, start, stop) <= 60:
         return start, stop
     words = [match.span() for match in _WORDS.finditer(text, start, stop)]
     first = next(place for place, word in enumerate(words) if word[1] > note.start)
@@ -132,28 +114,22 @@ def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
     return words[first][0], words[min(len(words) - 1, last + missing // 2)][1]
 
 
-def with_neighbours(
-    note: Note, utterance: Utterance, asserted: Sequence[Sentence], apart: Sequence[Stretch]
-) -> Stretch:
+def with_neighbours(note: Note, said: Utterance, asserted: Sequence[Sentence], apart: Sequence[Stretch]) -> Stretch:
     """Return the words of a note with the sentences before them and behind them, as long as these are too few.
 
     Only of what the speaker asserts or asks; and where it stands in every context, or tells an assistant what to do,
     its own words are enough.
     """
-    start, stop, text = note.start, note.stop, utterance.text
+    start, stop, text = note.start, note.stop, said.text
     if note.type in ("constraint", "instruction"):
         return Stretch(start, stop)
-    before, behind = (
-        [sentence for sentence in asserted if sentence.stop <= start],
-        [sentence for sentence in asserted if sentence.start >= stop],
-    )
-    for side in (before[: -MAX_NEIGHBOUR_SENTENCES - 1 : -1], behind[:MAX_NEIGHBOUR_SENTENCES]):
-        for sentence in side:
+    before = [sentence for sentence in asserted if sentence.stop <= start]
+    behind = [sentence for sentence in asserted if sentence.start >= stop]
+    for side in (before[::-1], behind):
+        for sentence in side[:MAX_NEIGHBOUR_SENTENCES]:
             wider = min(sentence.start, start), max(sentence.stop, stop)
-            if (
-                count_words(text, start, stop) >= MIN_UNDERSTOOD_WORDS
-                or count_words(text, *wider) > MAX_QUOTATION_WORDS
-            ):
+            is_enough = count_words(text, start, stop) >= MIN_UNDERSTOOD_WORDS
+            if is_enough or count_words(text, *wider) > MAX_QUOTATION_WORDS:
                 break
             between = text[sentence.stop : start] or text[stop : sentence.start]
             if any(map(str.isalnum, between)) or not _is_free(sentence.start, sentence.stop, text, apart):

@@ -32,23 +32,18 @@ _SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
 
 
 class Token(NamedTuple):
-    """A word of a text in the form in which quotes are compared, and its place."""
-
     key: str
     start: int
     stop: int
 
 
 class Span(NamedTuple):
-    """The characters `start` to `stop` of a passage."""
-
     passage: Passage
     start: int
     stop: int
 
     @property
     def text(self) -> str:
-        """The words as they were said."""
         return self.passage.text[self.start : self.stop]
 
 
@@ -107,7 +102,6 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple[int, int] | None:
-    """Return where all the parts stand, one after the other."""
     keys, place, first = [token.key for token in words], 0, None
     for part in filter(None, parts):
         size = len(part)

@@ -13,17 +13,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.drafts import (
-    LOOKBACK_MESSAGES,
-    STATEMENT,
-    UNNAMED_SPEAKERS,
-    ExtractedBatch,
-    FactBatch,
-    FactDraft,
-    TrustPolicy,
-    attribute_to,
-    is_pasted,
-)
+from memstore.derive.facts import drafts
+from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.normalization import CONSTRAINT
 from memstore.derive.facts.note_facts import extract, extract_memory, memory_turn, turn_of
@@ -44,37 +35,33 @@ MAX_MESSAGE_FACTS = 256
 
 
 class ReaderExtractor:
-    """Extracts facts by the reader."""
-
     # Enough for `MAX_BATCH_FACTS`.
     batch_size = 128
     uses_llm = False
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
-        self.trust = TrustPolicy.of(dependencies.settings)
+        self.trust = drafts.TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
-        """The version of the reader, and the roles that are read and trusted."""
         return self.trust.recipe(RECIPE)
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with the hash of the words of types of one's own."""
         return mark_recipe(self.recipe, guidelines.type_words)
 
-    def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
+    def extract(self, batches: Sequence[drafts.FactBatch]) -> list[drafts.ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [self._read(batch) for batch in batches]
-        vectors = iter(self.dependencies.embed([draft.fact.text for _, drafts in read for _, draft in drafts]))
+        vectors = iter(self.dependencies.embed([draft.fact.text for _, facts in read for _, draft in facts]))
         extracted = []
-        for batch, (to_seq, drafts) in zip(batches, read, strict=True):
+        for batch, (to_seq, said) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
-            facts = [attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
-            extracted.append(ExtractedBatch(to_seq, facts, recipe=recipe))
+            facts = [drafts.attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in said]
+            extracted.append(drafts.ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
-    def _read(self, batch: FactBatch) -> tuple[int, list[tuple[Message, FactDraft]]]:
+    def _read(self, batch: drafts.FactBatch) -> tuple[int, list[tuple[Message, FactDraft]]]:
         """Return the last message that was read, and the facts: no message more after `MAX_BATCH_FACTS`."""
         read: list[tuple[Message, FactDraft]] = []
         for message, draft in self._drafts(batch):
@@ -83,16 +70,13 @@ class ReaderExtractor:
             read.append((message, draft))
         return batch.to_seq, read
 
-    def _drafts(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
+    def _drafts(self, batch: drafts.FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
         said = [_utterance(message) for message in batch.messages]
-        places = [
-            place
-            for place in range(batch.before, len(batch.messages))
-            if batch.messages[place].text and batch.messages[place].role in self.trust.roles
-        ]
+        new = enumerate(batch.messages[batch.before :], batch.before)
+        places = [place for place, message in new if message.text and message.role in self.trust.roles]
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
-        before = {place: said[max(0, place - LOOKBACK_MESSAGES) : place] for place in places}
+        before = {place: said[max(0, place - drafts.LOOKBACK_MESSAGES) : place] for place in places}
         turns = [
             memory_turn(utterances[place])
             if batch.messages[place].meta.get(IMPORTED_MEMORY) in MEMORIES_READ_WHOLE
@@ -101,7 +85,7 @@ class ReaderExtractor:
         ]
         for place, notes in zip(places, read_notes(turns), strict=True):
             message, utterance = batch.messages[place], utterances[place]
-            own_notes = [note for note in notes if not is_pasted(message, note.start, note.stop)]
+            own_notes = [note for note in notes if not drafts.is_pasted(message, note.start, note.stop)]
             memory = message.meta.get(IMPORTED_MEMORY)
             if memory in MEMORIES_READ_WHOLE:
                 facts = extract_memory(utterance, own_notes, memory, types)
@@ -109,9 +93,7 @@ class ReaderExtractor:
                 is_answer = place > 0 and bool(own_notes) and _is_heard_by_all(batch.messages[place - 1], message)
                 question = question_of(said[place - 1]) if is_answer else ""
                 facts = extract(utterance, own_notes, before[place], question=question, types=types)
-            friends = {
-                earlier_utterance.speaker for earlier_utterance in before[place] if earlier_utterance.role == Role.USER
-            } - {None, message.name}
+            friends = {each.speaker for each in before[place] if each.role == Role.USER} - {None, message.name}
             may_change = message.role == Role.USER and not friends
             for fact in islice(facts, MAX_MESSAGE_FACTS):
                 yield message, replace(fact, may_change=may_change)
@@ -127,26 +109,23 @@ def _is_heard_by_all(asker: Message, message: Message) -> bool:
 
 
 def _utterance(message: Message) -> Utterance:
-    speaker = message.name or (None if message.role == Role.USER else UNNAMED_SPEAKERS.get(Role(message.role)))
+    speaker = message.name or (None if message.role == Role.USER else drafts.UNNAMED_SPEAKERS.get(Role(message.role)))
     return Utterance(blank_fenced_blocks(message.text or ""), message.role, speaker, message.occurred_at)
 
 
 class Statement(NamedTuple):
-    """What a statement says that somebody enters: its type, and its slot if it has one."""
-
     type: str
     slot: Slot | None
 
 
 def read_statement(text: str, subject: str) -> Statement:
-    """Return what the reader understands of a statement about a subject."""
     spoken = _as_spoken(text, subject)
     [notes] = read_notes([ReaderInput("", spoken)])
     if denied := _HAS_NOT.match(spoken):
         notes = [replace(note, holds=note.holds and not _is_object(note, denied, spoken)) for note in notes]
     facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
     types = [draft.fact.type for draft in facts]
-    type = CONSTRAINT if CONSTRAINT in types else next(iter(types), STATEMENT)
+    type = CONSTRAINT if CONSTRAINT in types else next(iter(types), drafts.STATEMENT)
     return Statement(type, facts[0].slot if len(facts) == 1 else None)
 
 

@@ -20,17 +20,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from memstore.derive.facts import normalization
 from memstore.derive.facts.denials import denies
 from memstore.derive.facts.drafts import FactDraft, Successor
 from memstore.derive.facts.entities import is_same_entity, same_subjects
-from memstore.derive.facts.normalization import (
-    NOT,
-    adds_nothing,
-    content_words,
-    is_denied,
-    is_protection,
-    takes_away_protection,
-)
+from memstore.derive.facts.normalization import NOT, content_words, is_denied, is_protection
 from memstore.derive.facts.slots import Slot
 from memstore.language import NUMBER, WORD
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
@@ -60,7 +54,6 @@ class Resolution:
 
     @property
     def kind(self) -> Kind:
-        """The name of the decision."""
         if self.waits:
             return "waits"
         if self.duplicate is not None:
@@ -79,7 +72,7 @@ def reconcile(
 
     `said_at` is when it was said last, where that is not only now.
     """
-    decision = _decide(new, known, said_at, find_duplicate=find_duplicate)
+    decision = _decide(new, known, said_at, find_duplicate)
     return replace(decision, waits=True) if _may_not_end(new, decision.ended) else decision
 
 
@@ -88,15 +81,18 @@ def _may_not_end(new: FactDraft, ended: Iterable[KnownFact]) -> bool:
     if not _is_by_model(new.fact):
         return False
     known = [prior for prior in ended if not _fills_same_slot(new, prior)]
-    is_set = any(
-        prior.fact.recipe == HAND or prior.by_hand is not None or prior.fact.importance == ALWAYS for prior in known
+    return any(
+        is_set_by_hand(prior) or (is_protection(prior.fact) and not denies(prior.fact, new.fact, new.said))
+        for prior in known
     )
-    return is_set or any(is_protection(prior.fact) and not denies(prior.fact, new.fact, new.said) for prior in known)
 
 
-def _decide(
-    new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None, *, find_duplicate: bool
-) -> Resolution:
+def is_set_by_hand(prior: KnownFact) -> bool:
+    """Whether a person has entered, changed or pinned a fact."""
+    return prior.by_hand is not None or prior.fact.recipe == HAND or prior.fact.importance == ALWAYS
+
+
+def _decide(new: FactDraft, known: Sequence[KnownFact], said_at: datetime | None, find_duplicate: bool) -> Resolution:
     fact = new.fact
     begins_at = said_at or fact.occurred_at
     if fact.valid_from is not None and begins_at == fact.occurred_at:
@@ -104,7 +100,7 @@ def _decide(
     said_at = said_at or fact.occurred_at
     known = [prior for prior in known if prior.fact.state != "erased"]
     if new.ends or new.successor:
-        return _end_named(new, known, said_at, find_duplicate=find_duplicate)
+        return _end_named(new, known, said_at, find_duplicate)
     subjects = same_subjects(fact, [prior.fact for prior in known])
     same_entity = [prior for prior in known if is_same_entity(prior.fact, fact, subjects)]
     duplicate = _find_duplicate(new, same_entity) if find_duplicate else None
@@ -120,7 +116,7 @@ def _decide(
         is_own = new.said_by_subject or is_of_kin
         competing = [prior for prior in same_entity if _competes(new.slot, said_at, prior)]
         decision = _decide_slot(new, competing, said_at, begins_at, is_own)
-        if decision is None and not is_own and takes_away_protection(new.slot.attribute, new.slot.value):
+        if decision is None and not is_own and normalization.takes_away_protection(new.slot.attribute, new.slot.value):
             # The subject may have said otherwise, in what is read later.
             return Resolution(begins_at, waits=True)
         if decision is not None:
@@ -128,36 +124,31 @@ def _decide(
     return replace(_decide_words(new, same_entity, begins_at), ended=tuple(same_value))
 
 
-def _end_named(new: FactDraft, known: Sequence[KnownFact], said_at: datetime, *, find_duplicate: bool) -> Resolution:
+def _end_named(new: FactDraft, known: Sequence[KnownFact], said_at: datetime, find_duplicate: bool) -> Resolution:
     """Decide as if nothing were named; then also end those of `new.ends` that were said earlier, and the new one."""
     ends = [
         prior
         for prior in known
         if prior.fact.id in new.ends
         and prior.last_said < said_at
-        and (prior.fact.state == "active" or _holds_at(prior.fact, said_at))
+        and (prior.fact.state == "active" or (prior.fact.state == "superseded" and _ends_after(prior, said_at)))
     ]
     other_facts = [prior for prior in known if prior not in ends]
-    decision = _decide(replace(new, ends=(), successor=None), other_facts, said_at, find_duplicate=find_duplicate)
+    decision = _decide(replace(new, ends=(), successor=None), other_facts, said_at, find_duplicate)
     if decision.duplicate is not None:
         return decision
     successors = [each for each in (decision.successor, new.successor) if each is not None]
     return replace(decision, ended=(*decision.ended, *ends), successor=min(successors, default=None))
 
 
+def _ends_after(prior: KnownFact, moment: datetime) -> bool:
+    return prior.fact.valid_to is not None and prior.fact.valid_to > moment
+
+
 def end_of(fact: FactColumns, begins_at: datetime, said_at: datetime) -> datetime:
     """Return when a fact ends by one that begins then and was said then: not before it began, nor after it was over."""
     ends_at = max(min(begins_at, said_at), fact.valid_from or begins_at)
     return min(ends_at, fact.valid_to or ends_at)
-
-
-def _holds_at(fact: FactColumns, moment: datetime) -> bool:
-    """Whether a fact is active, or was superseded after a moment only."""
-    ended_later = fact.state == "superseded" and fact.valid_to is not None and fact.valid_to > moment
-    return fact.state == "active" or ended_later
-
-
-# -- the same
 
 
 def _find_duplicate(new: FactDraft, same_entity: Iterable[KnownFact]) -> KnownFact | None:
@@ -207,7 +198,7 @@ def _is_by_model(fact: FactColumns) -> bool:
 def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     """Whether a known fact says what the new one does, and nothing beyond it."""
     fact, slot = prior.fact, new.slot
-    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
+    if not normalization.adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
         # People may enter one thing twice in other words: both stay.
@@ -215,13 +206,9 @@ def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
     return slot.value.casefold() == fact.value.casefold()
 
 
-# -- of one slot
-
-
 def _decide_slot(
     new: FactDraft, competing: Sequence[KnownFact], said_at: datetime, begins_at: datetime, said_by_subject: bool
 ) -> Resolution | None:
-    """Decide by other values of the slot."""
     active = [prior for prior in competing if prior.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(
         f"{prior.fact.subject}'s ".startswith(f"{new.speaker}'s ") for prior in active
@@ -236,20 +223,11 @@ def _decide_slot(
         # A value that comes in after its time is outdated even where the later one has ended meanwhile.
         if not later or not said_by_subject:
             return Resolution(begins_at, ended=tuple(active)) if active else None
-    successor = min(Successor(_holds_since(prior, said_at), prior.fact.id) for prior in later)
+    begins = [(prior.fact.valid_from or prior.fact.occurred_at, prior) for prior in later]
+    successor = min(Successor(begin if begin > said_at else prior.last_said, prior.fact.id) for begin, prior in begins)
     earlier = [prior for prior in competing if prior.last_said < said_at]
-    ended = [
-        prior
-        for prior in earlier
-        if prior.fact.state == "active" or (prior.fact.valid_to and prior.fact.valid_to > begins_at)
-    ]
+    ended = [prior for prior in earlier if prior.fact.state == "active" or _ends_after(prior, begins_at)]
     return Resolution(begins_at, ended=tuple(ended), successor=successor)
-
-
-def _holds_since(prior: KnownFact, moment: datetime) -> datetime:
-    """Return since when a fact holds that was last said after this moment."""
-    begin = prior.fact.valid_from or prior.fact.occurred_at
-    return begin if begin > moment else prior.last_said
 
 
 def _competes(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
@@ -257,35 +235,20 @@ def _competes(slot: Slot, said_at: datetime, prior: KnownFact) -> bool:
     fact = prior.fact
     if fact.attribute != slot.attribute or fact.value is None or fact.state not in ("active", "superseded"):
         return False
-    return is_other_value(slot, fact.value) or _is_more_specific(slot, said_at, fact.value, prior.last_said)
-
-
-def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
-    """Whether the later of two jobs is the earlier one, said more precisely: "paediatric nurse" after "nurse"."""
-    if slot.attribute != "job" or said_at == said:
-        return False
-    earlier, later = (slot.value, value) if said_at < said else (value, slot.value)
-    return set(earlier.casefold().split()) < set(later.casefold().split())
-
-
-def is_other_value(slot: Slot, value: str) -> bool:
-    """Whether this is another value of the slot than its own, so that one of the two no longer holds."""
+    value, other = slot.value.casefold(), fact.value.casefold()
+    # The later of two jobs may be the earlier one, said more precisely: "paediatric nurse" after "nurse".
+    if slot.attribute == "job" and said_at != prior.last_said:
+        earlier, later = (value, other) if said_at < prior.last_said else (other, value)
+        if set(earlier.split()) < set(later.split()):
+            return True
     if slot.many:
-        return {slot.value.casefold(), value.casefold()} == {"yes", "no"}
-    return not is_same_value(slot.value, value)
-
-
-def is_same_value(value: str, other: str) -> bool:
-    """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
-    words, other_words = (set(WORD.findall(each.casefold())) for each in (value, other))
-    return words <= other_words or other_words <= words
-
-
-# -- without a slot
+        return {value, other} == {"yes", "no"}
+    # "porto" and "porto portugal" may be one.
+    words, other_words = set(WORD.findall(value)), set(WORD.findall(other))
+    return not (words <= other_words or other_words <= words)
 
 
 def _decide_words(new: FactDraft, same_entity: Iterable[KnownFact], begins_at: datetime) -> Resolution:
-    """Decide by what contradicts the words, where one of the two fills no slot."""
     contradicted = [
         prior
         for prior in same_entity
@@ -306,14 +269,10 @@ def _contradicts(fact: FactColumns, prior: KnownFact) -> bool:
         return False
     if prior.cosine is not None and prior.cosine >= MIN_CONTRARY_COSINE:
         words, other_words = content_words(fact.text), content_words(prior.fact.text)
-        if words != other_words and _without_denial(words) == _without_denial(other_words):
+        if words == (*other_words, NOT) or other_words == (*words, NOT):
             return True
     text, other = _plain(fact.text), _plain(prior.fact.text)
     return text != other and NUMBER.sub("0", text) == NUMBER.sub("0", other)
-
-
-def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
-    return words[:-1] if words[-1:] == (NOT,) else words
 
 
 def _plain(text: str) -> str:

@@ -82,7 +82,6 @@ async def restore_spared(tx: Transaction, new: FactDraft, *, actor: str) -> None
 
 
 async def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo the reactivations by a retraction, of facts that were not changed since."""
     for done in await facts.reactivations(tx, fact_id, retracted_at):
         fact = await facts.fact(tx, done.fact_id)
         if fact is not None and facts.is_as_left(done, fact):

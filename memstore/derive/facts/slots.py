@@ -43,7 +43,6 @@ def root_of(attribute: str | None) -> str:
 
 
 def holds_many(attribute: str) -> bool:
-    """Whether several values of an attribute hold at once."""
     return root_of(attribute) in _MANY
 
 
@@ -63,7 +62,6 @@ def protection(root: str, thing: str, *, holds: bool) -> Slot:
 
 
 def without_article(words: str) -> str:
-    """Return what is named, without what stands around it."""
     words = " ".join(words.split()).strip(" '\"*_-.,")
     for _ in range(2):
         words = _ARTICLE.sub("", words).strip()

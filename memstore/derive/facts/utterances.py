@@ -64,8 +64,10 @@ class Utterance:
 
     @property
     def subject(self) -> str:
-        """Whom the speaker's facts are about."""
         return self.speaker or "The user"
+
+    def named_in(self, language: str) -> str:
+        return self.speaker or ("Der Nutzer" if language == "de" else self.subject)
 
     @cached_property
     def clean_text(self) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -16,18 +17,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from memstore.derive.reader.notes import (
-    MAX_BEFORE_TOKENS,
-    MAX_WINDOW_TOKENS,
-    RELATIONS,
-    Logits,
-    Note,
-    Pair,
-    ReaderInput,
-    notes_of,
-    probability,
-    sizes,
-)
+from memstore.derive.reader import notes
+from memstore.derive.reader.notes import Note, Pair, ReaderInput
 from memstore.language.sentences import sentences
 from memstore.providers.batching import BatchWorkers
 from memstore.providers.minilm import GraphSessions, default_threads, load_tokenizer
@@ -46,8 +37,6 @@ LOGIT_DIGITS = 3
 
 
 class Window(NamedTuple):
-    """Tokens of a message that are read at once, and those before them, to whom it is said first."""
-
     before: list[int]
     ids: list[int]
     places: list[tuple[int, int]]
@@ -55,7 +44,6 @@ class Window(NamedTuple):
 
 @cache
 def load() -> Reader:
-    """Return the reader, loaded once."""
     return Reader()
 
 
@@ -68,15 +56,13 @@ class Reader:
         self._line: list[float] = card["line"]
         self._workers = BatchWorkers(default_threads())
         self._tokenizer = load_tokenizer()
-        self._splits = np.cumsum([*sizes(self._phrases).values()])[:-1]
+        self._splits = np.cumsum([*notes.sizes(self._phrases).values()])[:-1]
         self._sessions = GraphSessions(folder / GRAPH_FILE)
 
     def read(self, turns: Sequence[ReaderInput]) -> list[list[Note]]:
-        """Return the notes of messages, also those that are hardly believed."""
         return self._workers.run(self._read, turns)
 
     def relations(self, pairs: Sequence[Pair]) -> list[dict[str, float]]:
-        """Return for each pair how probable each relation is of the later statement to the earlier one."""
         return self._workers.run(self._relation, pairs)
 
     def _relation(self, pair: Pair) -> dict[str, float]:
@@ -86,37 +72,38 @@ class Reader:
         )
         [logits] = self._run("relation", [CHANGED_TOKEN, *earlier[:MAX_STATEMENT_TOKENS]], later[:MAX_STATEMENT_TOKENS])
         shares = np.exp(logits - logits.max())
-        return dict(zip(RELATIONS, np.round(shares / shares.sum(), LOGIT_DIGITS).tolist(), strict=True))
+        return dict(zip(notes.RELATIONS, np.round(shares / shares.sum(), LOGIT_DIGITS).tolist(), strict=True))
 
     def _read(self, turn: ReaderInput) -> list[Note]:
         text = replace_surrogates(turn.text)
-        notes = []
-        for window in self._windows(turn, text[:MAX_MESSAGE_CHARS]):
-            for note in notes_of(text, window.places, self._logits(window), self._phrases):
-                notes.append(note.believed(probability(note.score, note.gate, self._line)))
-        return notes
+        return [
+            replace(note, confidence=notes.probability(note.score, note.gate, self._line))
+            for window in self._windows(turn, text[:MAX_MESSAGE_CHARS])
+            for note in notes.notes_of(text, window.places, self._logits(window), self._phrases)
+        ]
 
     def _windows(self, turn: ReaderInput, text: str) -> Iterator[Window]:
         """Return the windows of a message, which begin with a sentence where one begins."""
-        before = replace_surrogates(turn.before[-8 * MAX_BEFORE_TOKENS :])
+        before = replace_surrogates(turn.before[-8 * notes.MAX_BEFORE_TOKENS :])
         marker = [FRIEND_TOKEN] if turn.to_friend else []
-        said = self._tokenizer.encode(before, add_special_tokens=False).ids[-MAX_BEFORE_TOKENS:]
+        said = self._tokenizer.encode(before, add_special_tokens=False).ids[-notes.MAX_BEFORE_TOKENS :]
         tokens = self._tokenizer.encode(text, add_special_tokens=False)
         ids, places = tokens.ids, tokens.offsets
-        begins = {start for start, _ in sentences(text)} if len(ids) > MAX_WINDOW_TOKENS else set()
+        begins = {start for start, _ in sentences(text)} if len(ids) > notes.MAX_WINDOW_TOKENS else set()
         start = 0
         while start < len(ids):
-            stop = min(len(ids), start + MAX_WINDOW_TOKENS)
+            stop = min(len(ids), start + notes.MAX_WINDOW_TOKENS)
             if stop < len(ids):
                 stop = next(
-                    (at for at in range(stop, start + MAX_WINDOW_TOKENS // 2, -1) if places[at][0] in begins), stop
+                    (at for at in range(stop, start + notes.MAX_WINDOW_TOKENS // 2, -1) if places[at][0] in begins),
+                    stop,
                 )
             yield Window([*marker, *said], ids[start:stop], places[start:stop])
-            said, start = ids[max(0, stop - MAX_BEFORE_TOKENS) : stop], stop
+            said, start = ids[max(0, stop - notes.MAX_BEFORE_TOKENS) : stop], stop
 
-    def _logits(self, window: Window) -> Logits:
+    def _logits(self, window: Window) -> notes.Logits:
         rows = self._run("logits", window.before, window.ids)
-        parts = dict(zip(sizes(self._phrases), np.split(rows, self._splits, axis=1), strict=True))
+        parts = dict(zip(notes.sizes(self._phrases), np.split(rows, self._splits, axis=1), strict=True))
         begin = len(window.before) + 2
         return {name: each[0] if name == "any" else each[begin:-1] for name, each in parts.items()}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -19,56 +19,15 @@ from memstore.language import compile_phrases, load_words
 from memstore.language.sentences import sentences
 
 TYPES = [
-    "constraint",
-    "instruction",
-    "identity",
-    "relation",
-    "preference",
-    "plan",
-    "task",
-    "decision",
-    "event",
+    "constraint", "instruction", "identity", "relation", "preference", "plan", "task", "decision", "event",
     "possession",
-]
+]  # fmt: skip
 ATTRIBUTES = [
-    "allergy",
-    "condition",
-    "medicine",
-    "diet",
-    "name",
-    "age",
-    "origin",
-    "residence",
-    "job",
-    "employer",
-    "language",
-    "education",
-    "family",
-    "partner",
-    "friend",
-    "pet",
-    "birthday",
-    "phone",
-    "email",
-    "address",
-    "likes",
-    "dislikes",
-    "habit",
-    "hobby",
-    "goal",
-    "appointment",
-    "trip",
-    "purchase",
-    "vehicle",
-    "device",
-    "size",
-    "budget",
-    "project",
-    "deadline",
-    "decision",
-    "answer_style",
-    "other",
-]
+    "allergy", "condition", "medicine", "diet", "name", "age", "origin", "residence", "job", "employer", "language",
+    "education", "family", "partner", "friend", "pet", "birthday", "phone", "email", "address", "likes", "dislikes",
+    "habit", "hobby", "goal", "appointment", "trip", "purchase", "vehicle", "device", "size", "budget", "project",
+    "deadline", "decision", "answer_style", "other",
+]  # fmt: skip
 RELATIONS = ["replaces", "ends", "same", "refines", "independent"]
 # What becomes of a word in the plain sentence: "live" is inflected to "lives".
 KEEP, DELETE, INFLECT = range(3)
@@ -81,16 +40,12 @@ MAX_WINDOW_TOKENS, MAX_BEFORE_TOKENS = 220, 40
 MIN_TOKEN_PROBABILITY = 0.25
 # In a text without such tokens: something else must support the note.
 MIN_FAINT_PROBABILITY = 0.1
-MIN_NOTE_WORDS = 2
-MAX_WORDS_BEFORE, MAX_WORDS_BEHIND = 2, 4
 MAX_EDGE_CHARS = 60
 _EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
 _LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
 _TRAILING = re.compile(
     r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
 )
-MAX_GAP_TOKENS = 4
-MIN_EDIT_LOG_PROBABILITY = np.log(0.6)
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
@@ -107,6 +62,7 @@ _POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
 _DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
 Logits = Mapping[str, NDArray[Any]]
+Places = Sequence[tuple[int, int]]
 
 
 class ReaderInput(NamedTuple):
@@ -125,8 +81,6 @@ class Pair(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """The characters from `start` to `stop` of a message."""
-
     start: int
     stop: int
 
@@ -158,23 +112,12 @@ class Note:
 
     @property
     def value(self) -> Stretch | None:
-        """The longest of the values."""
         return max(self.values, key=lambda each: each.stop - each.start, default=None)
-
-    def believed(self, confidence: float) -> Note:
-        """Return the note with its probability."""
-        return replace(self, confidence=confidence)
 
 
 def sizes(phrases: Sequence[str]) -> dict[str, int]:
-    """Return how many logits each label has; `phrases` are those that may stand before a word."""
-    return {
-        **dict.fromkeys(BINARY, 1),
-        "type": len(TYPES),
-        "attribute": len(ATTRIBUTES),
-        "edit": 3,
-        "phrase": len(phrases) + 1,
-    }
+    several = {"type": len(TYPES), "attribute": len(ATTRIBUTES), "edit": 3, "phrase": len(phrases) + 1}
+    return {**dict.fromkeys(BINARY, 1), **several}
 
 
 def probability(score: float, gate: float, line: Sequence[float]) -> float:
@@ -183,7 +126,6 @@ def probability(score: float, gate: float, line: Sequence[float]) -> float:
 
 
 def sigmoid(x: Any) -> Any:
-    """Return the probability of a logit."""
     return 1 / (1 + np.exp(-x))
 
 
@@ -192,7 +134,7 @@ def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, i
     likely = np.flatnonzero(kept >= MIN_TOKEN_PROBABILITY)
     first = last = -1
     for token in (likely if likely.size else np.flatnonzero(kept >= MIN_FAINT_PROBABILITY)).tolist():
-        if first >= 0 and (token - last > MAX_GAP_TOKENS + 1 or begins[token] >= 0.5):
+        if first >= 0 and (token - last > 5 or begins[token] >= 0.5):
             yield first, last
             first = -1
         first, last = (token if first < 0 else first), token
@@ -200,7 +142,7 @@ def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, i
         yield first, last
 
 
-def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phrases: Sequence[str]) -> Iterator[Note]:
+def notes_of(text: str, places: Places, logits: Logits, phrases: Sequence[str]) -> Iterator[Note]:
     """Return the notes of a window; `places` are the characters of its tokens, `logits` has a row for each of them."""
     kept, begins = logits["kept"][:, 0], sigmoid(logits["begins"][:, 0])
     gate = float(logits["any"][0])
@@ -208,7 +150,7 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
         rows = slice(first, last + 1)
         start, stop = _whole_words(text, places[first][0], places[last][1])
         start, stop = _whole_clauses(text, start, stop)
-        if len(text[start:stop].split()) < MIN_NOTE_WORDS:
+        if len(text[start:stop].split()) < 2:
             continue
         mean = {name: each[rows].mean(axis=0) for name, each in logits.items() if name not in ("any", "edit", "phrase")}
         of_speaker = bool(mean["speaker"][0] >= 0)
@@ -233,7 +175,6 @@ def notes_of(text: str, places: Sequence[tuple[int, int]], logits: Logits, phras
 
 
 def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return a stretch with all of its first and last words."""
     while start and text[start - 1].isalnum() and text[start].isalnum():
         start -= 1
     while stop < len(text) and text[stop].isalnum() and text[stop - 1].isalnum():
@@ -248,8 +189,8 @@ def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
     begin = max((edge.end() for edge in _EDGE.finditer(text, near[0], start)), default=start if near[0] else 0)
     edge = _EDGE.search(text, stop, near[1])
     end = edge.start() if edge else stop if near[1] < len(text) else len(text)
-    start = begin if len(text[begin:start].split()) <= MAX_WORDS_BEFORE else start
-    stop = end if len(text[stop:end].split()) <= MAX_WORDS_BEHIND else stop
+    start = begin if len(text[begin:start].split()) <= 2 else start
+    stop = end if len(text[stop:end].split()) <= 4 else stop
     return _without_edges(text, start, stop)
 
 
@@ -258,22 +199,14 @@ def _without_edges(text: str, start: int, stop: int) -> tuple[int, int]:
     return begin.end() if begin else start, end.start() if end else stop
 
 
-def _marked(
-    text: str, places: Sequence[tuple[int, int]], logits: NDArray[Any], first: int, last: int
-) -> tuple[Stretch, ...]:
-    """Return the marked stretches of a note."""
+def _marked(text: str, places: Places, logits: NDArray[Any], first: int, last: int) -> tuple[Stretch, ...]:
     runs = groupby(range(first, last + 1), key=lambda token: bool(logits[token] >= 0))
     marked = [[*tokens] for is_marked, tokens in runs if is_marked]
     return tuple(Stretch(*_whole_words(text, places[run[0]][0], places[run[-1]][1])) for run in marked)
 
 
 def _sentence(
-    quote: str,
-    begin: int,
-    places: Sequence[tuple[int, int]],
-    edits: NDArray[Any],
-    before: NDArray[Any],
-    phrases: Sequence[str],
+    quote: str, begin: int, places: Places, edits: NDArray[Any], before: NDArray[Any], phrases: Sequence[str]
 ) -> str | None:
     """Return a quote in plain words, None where one of its edits is not sure."""
     if len(sentences(quote)) > 1 or '"' in quote:  # who quotes is quoted
@@ -301,12 +234,7 @@ def _sentence(
             spaced = spaced or (edit == INFLECT and match[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
     text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
-    if (
-        doubt < MIN_EDIT_LOG_PROBABILITY
-        or text.count("{NAME}") != names
-        or FIRST_PERSON.search(text)
-        or text.endswith("{NAME}")
-    ):
+    if doubt < np.log(0.6) or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
     if _DOUBLE_ARTICLE.search(text) or _MANGLED_VERB.search(text):
         return None
@@ -331,7 +259,6 @@ _IRREGULAR = {
 
 
 def inflected(word: str) -> str:
-    """Return a verb of the first person in the third."""
     word = word.casefold().replace("’", "'")
     if word in _IRREGULAR:
         return _IRREGULAR[word]

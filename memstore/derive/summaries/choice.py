@@ -13,18 +13,15 @@ from math import inf, log1p
 from memstore.derive.summaries.cues import NAME, Clause, score_sentence
 from memstore.store.tokenize import terms
 
-LINE_OVERHEAD_TOKENS = 1
 DAY_LINE_TOKENS = 6
 # Of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91.
 NAMES = 1.0
 MAX_SENTENCES = 400
-MIN_GREETING_WEIGHT = 0.02
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
 Weights = dict[str, float]
 
 
 def top_sentences(sentences: Sequence[str]) -> list[int]:
-    """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
     if len(sentences) <= MAX_SENTENCES:
         return list(range(len(sentences)))
     scores = [score_sentence(sentence) for sentence in sentences]
@@ -80,7 +77,6 @@ class _Choice:
     settled: set[str] = field(default_factory=set)
 
     def group(self, place: int) -> list[int]:
-        """Return a place with those that it needs."""
         clauses, places = self.material.clauses, [place]
         while clauses and (need := clauses[places[-1]].needs) is not None and need not in self.chosen:
             places.append(need)
@@ -92,7 +88,7 @@ class _Choice:
         total = 0.0
         for place in places:
             news = _news(material.words[place], self.said)
-            total += news * max(MIN_GREETING_WEIGHT, 0.5 + material.scores[place])
+            total += news * max(0.02, 0.5 + material.scores[place])
             if material.cue_worth:
                 total += self._extra(place)
         return total
@@ -111,7 +107,6 @@ class _Choice:
         return material.cue_worth * (decision * news + number * number_news)
 
     def cost(self, places: Sequence[int]) -> int:
-        """Return the tokens that these places add to those that are chosen."""
         material, chosen = self.material, self.chosen
         total = sum([material.costs[place] for place in places])
         for place in places if material.heads else ():
@@ -133,10 +128,9 @@ class _Choice:
             return material.heads[place] + DAY_LINE_TOKENS
         if clause.speaker != last.speaker:
             return material.heads[place]
-        return LINE_OVERHEAD_TOKENS * (clause.line != last.line)
+        return int(clause.line != last.line)
 
     def take(self, place: int) -> list[int]:
-        """Choose a place with those that it needs, and return them."""
         material, places = self.material, self.group(place)
         self.chosen = sorted([*self.chosen, *places])
         self.said.update(*(material.words[each] for each in places))
@@ -199,7 +193,6 @@ def _news(words: Weights, old_words: Collection[str]) -> float:
 
 
 def normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
-    """Return the weights of a part of the words, with a sum of 1."""
     part = {word: weight for word, weight in words.items() if is_part(word)}
     total = sum(part.values())
     return {word: weight / total for word, weight in part.items()}

@@ -32,8 +32,6 @@ TOOL_SPEAKER = "Tool"
 ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 
 ECHO_TURNS = 6
-MIN_DECISION_LIKELIHOOD = 0.05
-NUMBER_WEIGHT = 0.85
 # How likely it is that an expert would tell a decision in a clause, and a number: two logistic regressions on 48
 # sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
 BIAS = (-1.6, -4.4)
@@ -89,7 +87,6 @@ _FIGURE = re.compile(
     r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
     r"|\b\d{2,}\b"
 )
-_OFTEN = _phrases("twice *, zweimal *, dreimal *, three times *")
 _COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
 _COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
 _COUNTS |= {"twice", "zweimal", "dreimal"}
@@ -106,11 +103,6 @@ _CHOOSES = _any(
     rf"(?:i|we)(?:['’](?:ll|d|m|re)| will| would| am| are)?(?: rather| just| also| only| now| then)? {_ACTS}",
     rf"i['’]?ll|we['’]?ll|let['’]?s|(?:ich|wir) (?:{_DOES}|will|wollen|werde\w*)|{_DOES} (?:ich|wir|das|den|die|es)",
 )
-_STAYS = load_phrases("stays", ignore_case=False)
-_CONCLUDES = re.compile(
-    r"^\W*(?:(?:ok(?:ay)?|right|good|fine|well|yes|ja|gut|na|and|und|but|aber)\b\W*)*(?:so|then|also|dann|heißt)\b"
-    r"|[, ](?:then|so|dann|also)\b[.!]*$|\bthen\b|, (?:so|also|dann)\b"
-)
 _SAID_FIRST = re.compile(
     r"^\W*(?:yes|yeah|yep|ok(?:ay)?|fine|agree\w*|deal|doing that|done|exactly|perfect|ja|genau|gut|einverstanden|passt"
     r"|stimmt)\b|^\W*(?:(?:right|good|hm+|true|well|na|puh|ok|gut)\b\W*)*(?:so|then|also|dann|heißt)\b"
@@ -122,22 +114,9 @@ _RECAP = re.compile(
     r"|settled|decided|for the (?:minutes|record)|then:|also:|also (?!\w+ (?:wollt|will))|dann (?:also|halte)|notiert"
     r"|verstanden|zusammengefasst|zusammenfassung|ich halte fest|festgehalten|protokoll|fazit|abgemacht)(?!\w)"
 )
-_INTENDS = _any(
-    r"(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)",
-    r"will (?:be|do|put|take|make|come|write|ask|send|pay|call)",
-    r"(?:i|we) (?:need|must)|needs? to|must|due|deadline|appointment|muss|müssen|soll|frist|termin",
-    rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
-)
 _UNSURE = _any(
     r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
     r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
-)
-_IS = _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben")
-_SELF = frozenset(["i", "we", "ich", "wir"])
-_OF_OTHERS = _phrases(
-    "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband, my son"
-    ", my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann, mein* frau"
-    ", mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
 )
 _OPENING = re.compile(  # what only begins a sentence
     r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
@@ -155,12 +134,24 @@ _PROPOSES = _phrases(
     ", sollt*, besser, lieber, dann, statt, vorschlag, wär*"
 )
 _CUES = {
-    "figure": _OFTEN,
-    "stays": _STAYS,
-    "concludes": _CONCLUDES,
-    "intends": _INTENDS,
-    "is": _IS,
-    "others": _OF_OTHERS,
+    "figure": _phrases("twice *, zweimal *, dreimal *, three times *"),
+    "stays": load_phrases("stays", ignore_case=False),
+    "concludes": re.compile(
+        r"^\W*(?:(?:ok(?:ay)?|right|good|fine|well|yes|ja|gut|na|and|und|but|aber)\b\W*)*(?:so|then|also|dann|heißt)\b"
+        r"|[, ](?:then|so|dann|also)\b[.!]*$|\bthen\b|, (?:so|also|dann)\b"
+    ),
+    "intends": _any(
+        r"(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)",
+        r"will (?:be|do|put|take|make|come|write|ask|send|pay|call)",
+        r"(?:i|we) (?:need|must)|needs? to|must|due|deadline|appointment|muss|müssen|soll|frist|termin",
+        rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
+    ),
+    "is": _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben"),
+    "others": _phrases(
+        "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband"
+        ", my son, my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann"
+        ", mein* frau, mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
+    ),
 }
 _SAYS_ALONE = {"filler", "echo", "short echo", "number"}
 _SETTLING = {"chooses", "stays", "concludes", "said first", "agrees"}
@@ -185,8 +176,6 @@ def score_sentence(sentence: str) -> float:
 
 @dataclass(eq=False)
 class Clause:
-    """A part of a sentence that may be quoted without the rest."""
-
     line: int  # the place of its sentence
     speaker: str
     text: str
@@ -196,7 +185,6 @@ class Clause:
 
     @cached_property
     def settles(self) -> bool:
-        """Whether something may be settled in it."""
         return "recap" in self.cues if self.speaker == ASSISTANT_SPEAKER else not _SETTLING.isdisjoint(self.cues)
 
     @property
@@ -211,7 +199,7 @@ class Clause:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
         decision, number = (sum(part) for part in zip(BIAS, *weights, strict=True))
-        return max(0.0, _logistic(decision) - MIN_DECISION_LIKELIHOOD), NUMBER_WEIGHT * _logistic(number)
+        return max(0.0, _logistic(decision) - 0.05), 0.85 * _logistic(number)
 
 
 def _logistic(value: float) -> float:
@@ -219,7 +207,6 @@ def _logistic(value: float) -> float:
 
 
 def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
-    """Return the clauses of sentences, which are given with their speakers in order."""
     turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda number: lines[number][0])]
     parts = [_read_parts(*line) for line in lines]
     last_turn: dict[str, int] = {}
@@ -249,10 +236,9 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 low = text.lower().rstrip(" ,;")
                 cues = {"question"} if is_asked else of_turn | _find_cues(text, low, counts, stems)
                 if stems and not is_asked:
-                    echo = sum(
-                        turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS and stem not in names for stem in stems
-                    )
-                    comes_back = any(last_turn[stem] > turn for stem in stems if stem not in names)
+                    said_stems = [stem for stem in stems if stem not in names]
+                    echo = sum(turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS for stem in said_stems)
+                    comes_back = any(last_turn[stem] > turn for stem in said_stems)
                     cues |= _find_echo(echo / len(stems), len(WORD.findall(text)), comes_back)
                 cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
                 cues |= {"later part"} if place else set()
@@ -277,7 +263,6 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
 
 
 def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[str]]]:
-    """Return the clauses of a sentence, whether each can stand alone, and their stems."""
     if speaker == TOOL_SPEAKER:
         return [(sentence, True, terms(sentence))]
     (first, alone), *rest = split_clauses(sentence)
@@ -288,12 +273,11 @@ def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[st
 
 
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
-    """Return what a clause has by itself."""
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
     words = set(WORD.findall(low))
     cues |= {"number"} if NUMBER.search(low) else set()
     cues |= {"count"} if not words.isdisjoint(_COUNTS) else set()
-    cues |= {"self"} if not words.isdisjoint(_SELF) else set()
+    cues |= {"self"} if not words.isdisjoint(("i", "we", "ich", "wir")) else set()
     cues |= {"chooses"} if _CHOOSES.search(low) and not _UNSURE.search(low) else set()
     cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
     count = len(WORD.findall(text))
@@ -309,7 +293,6 @@ def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection
 
 
 def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
-    """Return how a clause takes up what was said before, and whether others take it up later."""
     cues = set() if comes_back else {"closes"} if share else {"new"}
     cues |= {"echo"} if share >= 0.4 else set()
     cues |= {"short echo"} if share and count < 7 else set()
@@ -326,7 +309,6 @@ def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
 
 
 def _has_only(text: str, words: Collection[str]) -> bool:
-    """Whether a text has no word but these, and sounds."""
     return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
 
 

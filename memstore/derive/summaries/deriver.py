@@ -24,13 +24,7 @@ from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.chunks import chunk_of, find_batch_end
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import LLMSession
-from memstore.derive.summaries.extractive import (
-    EMPTY_SUMMARY,
-    ExtractiveSummarizer,
-    Segment,
-    make_segment,
-    parent_segments,
-)
+from memstore.derive.summaries import extractive
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
@@ -53,18 +47,13 @@ class Summarizer(Producer, Protocol):
     def start_session(self) -> LLMSession | None:
         """Return a new session for a batch; None if no model is asked."""
 
-    def summarize(self, segments: Sequence[Segment], session: LLMSession | None) -> Iterable[Summary]:
-        """Yield a summary of each segment, within its limit."""
+    def summarize(self, segments: Sequence[extractive.Segment], session: LLMSession | None) -> Iterable[Summary]: ...
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
-    """Return a summarizer: sentences are chosen, or a chat model writes where one is set."""
-    model = dependencies.summary_model
-    return (
-        ExtractiveSummarizer(dependencies.counter, dependencies.settings)
-        if model is None
-        else LLMSummarizer(dependencies, model)
-    )
+    if dependencies.summary_model is not None:
+        return LLMSummarizer(dependencies, dependencies.summary_model)
+    return extractive.ExtractiveSummarizer(dependencies.counter, dependencies.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +86,6 @@ class SummaryResult(DerivedBatch):
 
 
 class SummaryDeriver:
-    """Makes summaries of segments, and of summaries."""
-
     name = "summaries"
 
     def __init__(self, dependencies: Dependencies) -> None:
@@ -140,7 +127,6 @@ class SummaryDeriver:
         return waiting
 
     async def _is_over(self, tx: Transaction, said: Sequence[Message]) -> bool:
-        """Return whether nobody goes on with what was said last."""
         if not said:
             return False
         return await watermarks.is_session_over(tx, self._closes_at(said[-1]), said[-1].recorded_at)
@@ -153,7 +139,6 @@ class SummaryDeriver:
         return split_segments(said, SESSION_GAP, self.dependencies.settings.segment_tokens)
 
     async def stale_work(self, tx: Transaction, recipe: str) -> list[StaleWork]:
-        """Return the conversations of the user that another recipe has summarized."""
         return [work for work in await watermarks.stale_work(tx, self.name, recipe) if work.recipe != recipe]
 
     async def reload(
@@ -174,9 +159,8 @@ class SummaryDeriver:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
         results = [self._summarize(batch) for batch in batches]
         result_of = {summary.id: result for result in results for summary in result.summaries}
-        for chunk in embed_summaries(
-            [summary for result in results for summary in result.summaries], self.dependencies
-        ):
+        written = [summary for result in results for summary in result.summaries]
+        for chunk in embed_summaries(written, self.dependencies):
             result_of[chunk.chunk.item_id].chunks.append(chunk)
         return results
 
@@ -187,7 +171,7 @@ class SummaryDeriver:
         if batch.is_whole and rest:
             closed.append(rest)
         closes_at = self._closes_at(rest[-1]) if rest and not batch.is_whole else None
-        segments = of_messages = [make_segment(1, part) for part in closed]
+        segments = of_messages = [extractive.make_segment(1, part) for part in closed]
         session = self.producer.start_session()
         written: list[Summary] = []
         to_seq, level = batch.to_seq, 1
@@ -196,9 +180,8 @@ class SummaryDeriver:
                 for summary in self.producer.summarize(segments, session):
                     # One by one: the next may fail.
                     written.append(summary)
-                segments = parent_segments(
-                    [summary for summary in (*batch.waiting, *written) if summary.level == level]
-                )
+                below = [summary for summary in (*batch.waiting, *written) if summary.level == level]
+                segments = extractive.parent_segments(below)
                 level += 1
         except Exception:  # what was paid for is saved; the rest is tried again, and what fails then is reported
             if not self.producer.uses_llm or not written:
@@ -213,7 +196,6 @@ class SummaryDeriver:
         return SummaryResult(to_seq, written, [], before, reopened, llm_session=session, closes_at=closes_at)
 
     async def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
-        """Store summaries and their chunks."""
         if result.reopened:
             place = result.reopened
             await chunks.remove(tx, await summaries.remove(tx, place.conversation_id, from_seq=place.seq))
@@ -231,7 +213,6 @@ class SummaryDeriver:
     async def replace(
         self, tx: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
-        """Replace all summaries of the conversation, but those on demand."""
         await chunks.remove(tx, await summaries.remove(tx, conversation))
         counts: Counter[str] = Counter()
         for result in results:
@@ -241,19 +222,18 @@ class SummaryDeriver:
 
 def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
     """Return the chunks of summaries; none of one without words."""
+    split = partial(split_text, limit=dependencies.chunk_limit, count=dependencies.chunk_count)
     parts = [
-        (summary, index, start, stop)
+        (summary, index, span, summary.text[slice(*span)])
         for summary in written
-        if summary.level <= RECALLED and summary.text != EMPTY_SUMMARY
-        for index, (start, stop) in enumerate(
-            split_text(summary.text, dependencies.chunk_limit, dependencies.chunk_count)
-        )
+        if summary.level <= RECALLED and summary.text != extractive.EMPTY_SUMMARY
+        for index, span in enumerate(split(summary.text))
     ]
-    texts = [summary.text[start:stop] for summary, _, start, stop in parts]
-    chunks: list[NewChunk] = []
-    for (summary, index, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
-        chunks.append(new_chunk(summary.user_id, chunk_of(summary, index, (start, stop)), text, vector))
-    return chunks
+    vectors = dependencies.embed([text for *_, text in parts])
+    return [
+        new_chunk(summary.user_id, chunk_of(summary, index, span), text, vector)
+        for (summary, index, span, text), vector in zip(parts, vectors, strict=True)
+    ]
 
 
 async def summarize(
@@ -282,7 +262,7 @@ async def summarize(
             covered = await messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-        segment = make_segment(0, covered)
+        segment = extractive.make_segment(0, covered)
         try:
             return await _summarize(database, dependencies, user, segment, recipe, erasure_version)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
@@ -293,7 +273,7 @@ async def _summarize(
     database: Database,
     dependencies: Dependencies,
     user: UUID,
-    segment: Segment,
+    segment: extractive.Segment,
     recipe: str,
     erasure_version: UserVersion | None,
 ) -> Summary:

@@ -18,16 +18,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SUMMARIZED_ROLES, split_text
-from memstore.derive.summaries.choice import (
-    DAY_LINE_TOKENS,
-    NAMES,
-    Material,
-    choose,
-    find_mentions,
-    normalize,
-    top_sentences,
-    weigh_words,
-)
+from memstore.derive.summaries import choice
 from memstore.derive.summaries.cues import TOOL_SPEAKER, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.language.sentences import sentences
@@ -52,14 +43,10 @@ SAME_SPEAKER_PREFIX = " "
 LINES_RECIPE_PREFIX = "extractive/"
 # A row without words: no chunk, no line of a context.
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"
-RESULT_TOKENS_PER_MESSAGE = 60
-MAX_INPUT_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence that may go into a summary: when and by whom it was said."""
-
     day: str
     speaker: str
     text: str
@@ -80,20 +67,16 @@ class Segment:
 
     @property
     def conversation_id(self) -> UUID:
-        """The conversation that it is of."""
         return (self.messages or self.below)[0].conversation_id
 
     @property
     def tokens(self) -> int:
-        """The tokens of its messages or summaries."""
         return sum(part.tokens for part in self.messages or self.below)
 
     def lines(self) -> Sequence[Line]:
-        """Return the lines that may go into a summary."""
         return parse_lines(self.below) if self.below else extract_lines(self.messages)
 
     def make_summary(self, text: str, recipe: str, counter: TokenCounter) -> Summary:
-        """Return the text as the summary of this segment."""
         times = [message.occurred_at for message in self.messages]
         times += [time for summary in self.below for time in (summary.occurred_at, summary.occurred_until)]
         return Summary.model_construct(
@@ -113,7 +96,6 @@ class Segment:
 
 
 def make_segment(level: int, messages: Sequence[Message]) -> Segment:
-    """Return messages that follow each other as a segment."""
     return Segment(level, messages[0].seq, messages[-1].seq, messages)
 
 
@@ -138,7 +120,6 @@ def summary_limit(segment: Segment, settings: Settings) -> int:
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
-    """Return the sentences of users and assistants, as they said them, and lines for each call of a tool."""
     focus = _focus_of(messages) if any(message.tool_calls for message in messages) else Focus()
     lines: list[Line] = []
     for place, message in enumerate(messages):
@@ -148,8 +129,8 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
             lines += [Line(day, speaker, text) for text in _sentences(message.text)]
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
-            limit = RESULT_TOKENS_PER_MESSAGE // len(message.tool_calls)
-            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT_CHARS):
+            limit = 60 // len(message.tool_calls)
+            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=60):
                 name = text.partition("(")[0]
                 for start, stop in split_text(text, MAX_SENTENCE_TOKENS, _estimate_tokens, 0):
                     lines.append(Line(day, TOOL_SPEAKER, f"{name} also gave: " * (start > 0) + text[start:stop]))
@@ -177,7 +158,6 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
-    """Return the lines of summaries: as `format_lines` wrote them, or the sentences of what a model wrote."""
     lines: list[Line] = []
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"
@@ -209,8 +189,6 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-SPEAKER_OVERHEAD_TOKENS = 2
-MAX_CHOICE_PASSES = 3
 # Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
 CALL_SCORE = -0.5
 # What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
@@ -218,8 +196,6 @@ CUES_WEIGHT = 12
 
 
 class ExtractiveSummarizer:
-    """Makes summaries of the sentences that say most."""
-
     batch_size = 512
     uses_llm = False
     recipe = "extractive/11"
@@ -231,7 +207,6 @@ class ExtractiveSummarizer:
         """Return None: no model is asked."""
 
     def summarize(self, segments: Sequence[Segment], session: object = None) -> list[Summary]:
-        """Return a summary of each segment, within its limit."""
         return [segment.make_summary(self._text(segment), self.recipe, self.counter) for segment in segments]
 
     def _text(self, segment: Segment) -> str:
@@ -248,35 +223,36 @@ class ExtractiveSummarizer:
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     """Return the clauses that say most, in order, as a text of at most `limit` tokens."""
-    lines = [lines[place] for place in top_sentences([line.text for line in lines])]
+    lines = [lines[place] for place in choice.top_sentences([line.text for line in lines])]
     clauses = read_clauses([(line.speaker, line.text) for line in lines])
     whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
     costs = [counter.count(line.text) for line in lines]
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
-    speaker_costs = {speaker: SPEAKER_OVERHEAD_TOKENS + counter.count(speaker) for speaker in by_speaker}
+    speaker_costs = {speaker: 2 + counter.count(speaker) for speaker in by_speaker}
     room_share = min(1.0, COMPRESSION_RATIO * limit / max(1, sum(costs))) ** 8
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
-        {name for name in find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
+        {name for name in choice.find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
-    words = weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
+    words = choice.weigh_words(stems, names, choice.NAMES * (1.25 - room_share / 2))
     scores = [CALL_SCORE if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
     of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
-    own_words = [normalize(weights, lambda word: word not in of_speakers) for weights in words]
+    own_words = [choice.normalize(weights, lambda word: word not in of_speakers) for weights in words]
     numbers = [
-        normalize(weights, lambda word: word[-1].isdigit()) or own_words[place] for place, weights in enumerate(words)
+        choice.normalize(weights, lambda word: word[-1].isdigit()) or own_words[place]
+        for place, weights in enumerate(words)
     ]
     heads = [speaker_costs[line.speaker] for line in lines]
     days = [line.day for line in lines]
     cue_worth = CUES_WEIGHT * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
-    material = Material(words, costs, scores, clauses, heads, days, own_words, numbers, cue_worth)
+    material = choice.Material(words, costs, scores, clauses, heads, days, own_words, numbers, cue_worth)
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
-    room = limit - DAY_LINE_TOKENS
-    while room > 0 and not (fullest and passes >= MAX_CHOICE_PASSES):
-        places = choose(material, room)
+    room = limit - choice.DAY_LINE_TOKENS
+    while room > 0 and not (fullest and passes >= 3):
+        places = choice.choose(material, room)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens, passes = counter.count(text), passes + 1
         if not places or fullest >= tokens:
@@ -290,7 +266,6 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
 
 
 def _join(lines: Sequence[Line], clauses: Sequence[Clause]) -> list[Line]:
-    """Return the lines that clauses are of, with these clauses only."""
     joined: list[Line] = []
     for number, parts in groupby(clauses, key=lambda clause: clause.line):
         text = " ".join(part.text for part in parts)

@@ -7,18 +7,8 @@ from functools import partial
 
 from pydantic import BaseModel
 
+from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.llm import (
-    LLMRequest,
-    LLMSession,
-    NotBlank,
-    Passage,
-    load_prompt,
-    make_chat,
-    make_passages,
-    make_recipe,
-    split_to_window,
-)
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     MAX_VERBATIM_TOKENS,
@@ -43,8 +33,6 @@ MIN_PART_TOKENS = 24
 
 
 class LLMSummarizer:
-    """Makes summaries by asking a chat model."""
-
     batch_size = BATCH_MESSAGES
     uses_llm = True
 
@@ -55,20 +43,25 @@ class LLMSummarizer:
     @property
     def recipe(self) -> str:
         """The model and its prompt. Raises `ModelUnavailable`."""
-        return make_recipe("llm-summary", VERSION, self.model, load_prompt("summary"))
+        return llm.make_recipe("llm-summary", VERSION, self.model, llm.load_prompt("summary"))
 
-    def start_session(self) -> LLMSession:
-        """Return a new session for a batch."""
+    def start_session(self) -> llm.LLMSession:
         return self.dependencies.start_session(self.model, "summaries")
 
-    def summarize(self, segments: Sequence[Segment], session: LLMSession | None) -> Iterator[Summary]:
-        """Yield a summary of each segment, within its limit, asked for in the session."""
+    def summarize(self, segments: Sequence[Segment], session: llm.LLMSession | None) -> Iterator[Summary]:
         for segment in segments:
             recipe, text = self.recipe, None
             # What is short is its own summary; very many messages are summarized by their sentences.
             if session and segment.tokens > MAX_VERBATIM_TOKENS and len(segment.messages) <= MAX_ON_DEMAND_MESSAGES:
+                passages = [
+                    llm.Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
+                    for summary in segment.below
+                    if summary.text != EMPTY_SUMMARY
+                ]
+                passages = passages if segment.below else llm.make_passages(segment.messages)
+                limit = summary_limit(segment, self.dependencies.settings)
                 try:
-                    text = self._write(segment, summary_limit(segment, self.dependencies.settings), session)
+                    text = write_summary(passages, session, limit, self.dependencies.counter.count)
                 except ModelAnswerInvalid as error:
                     session.reject(make_request(segment, recipe), str(error), error.payload)
             # The answer was of no use, or there were no words.
@@ -77,32 +70,18 @@ class LLMSummarizer:
             else:
                 yield segment.make_summary(text, recipe, self.dependencies.counter)
 
-    def _write(self, segment: Segment, tokens: int, session: LLMSession) -> str | None:
-        passages = passages_of_summaries(segment.below) if segment.below else make_passages(segment.messages)
-        return write_summary(passages, session, tokens, self.dependencies.counter.count)
 
-
-def make_request(segment: Segment, recipe: str) -> LLMRequest:
-    """Return the request for a summary; level 0 is one on demand."""
+def make_request(segment: Segment, recipe: str) -> llm.LLMRequest:
     deriver = "summaries" if segment.level else "summary"
-    return LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
+    return llm.LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
 
 
 class _Summary(BaseModel):
-    summary: NotBlank
-
-
-def passages_of_summaries(summaries: Sequence[Summary]) -> list[Passage]:
-    """Return the texts of summaries, of those that have words."""
-    return [
-        Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
-        for summary in summaries
-        if summary.text != EMPTY_SUMMARY
-    ]
+    summary: llm.NotBlank
 
 
 def write_summary(
-    passages: Sequence[Passage], session: LLMSession, max_tokens: int, count: Callable[[str], int]
+    passages: Sequence[llm.Passage], session: llm.LLMSession, max_tokens: int, count: Callable[[str], int]
 ) -> str | None:
     """Return a summary of at most `max_tokens` tokens of `count`; None without passages.
 
@@ -114,9 +93,9 @@ def write_summary(
         return None
     # The model's tokens may be shorter than the counter's.
     limit = 2 * max_tokens + ANSWER_FRAME_TOKENS
-    groups = split_to_window(partial(make_chat, _system_prompt(max_tokens)), passages, session.model, limit)
+    groups = llm.split_to_window(partial(llm.make_chat, _system_prompt(max_tokens)), passages, session.model, limit)
     share = max(MIN_PART_TOKENS, max_tokens // len(groups))
-    chats = [make_chat(_system_prompt(share), group) for group in groups]
+    chats = [llm.make_chat(_system_prompt(share), group) for group in groups]
     answers = [session.complete(chat, _Summary, 2 * share + ANSWER_FRAME_TOKENS).answer.summary for chat in chats]
     answer = "\n".join(" ".join(summary.split()) for summary in answers)
     text = _truncate_to_sentence(answer, max_tokens, count)
@@ -127,7 +106,7 @@ def write_summary(
 
 
 def _system_prompt(tokens: int) -> str:
-    return load_prompt("summary").fill(words=max(10, round(tokens * WORDS_PER_TOKEN)))
+    return llm.load_prompt("summary").fill(words=max(10, round(tokens * WORDS_PER_TOKEN)))
 
 
 def _truncate_to_sentence(text: str, max_tokens: int, count: Callable[[str], int]) -> str:

@@ -83,7 +83,6 @@ def restore_spared(tx: Transaction, new: FactDraft, *, actor: str) -> None:
 
 
 def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo the reactivations by a retraction, of facts that were not changed since."""
     for done in facts.reactivations(tx, fact_id, retracted_at):
         fact = facts.fact(tx, done.fact_id)
         if fact is not None and facts.is_as_left(done, fact):
