@@ -57,7 +57,6 @@ class Allowance:
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
-    """Return what each section may take of so many tokens, the built-in ones included."""
     by_name = {name: Section(name) for name in SECTION_WEIGHTS} | {section.name: section for section in sections}
     least = {name: _tokens(section.minimum, room) for name, section in by_name.items()}
     weights = {name: _weight(section, room) for name, section in by_name.items()}
@@ -74,7 +73,6 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
 
 
 def merge_sections(kept: Sequence[Section], overrides: Sequence[Section]) -> tuple[Section, ...]:
-    """Return sections, the overrides in place of kept ones with the same names."""
     return tuple({section.name: section for section in (*kept, *overrides)}.values())
 
 

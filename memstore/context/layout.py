@@ -263,27 +263,25 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
 def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(layout.candidates.left_out, _turns_left_out(layout)):
+    for decision in chain(layout.candidates.left_out, _turns_left_out(layout), _items_left_out(layout)):
         seen[decision.section] += 1
         if seen[decision.section] <= MAX_LISTED_PER_SECTION:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
+    return listed, unlisted
+
+
+def _items_left_out(layout: Layout) -> Iterator[Decision]:
     selection = layout.selection
-    other_items = (item for section, items in layout.items.items() if section != RECENT for item in items)
     # A fact is offered as a standing one and for the question.
     facts = {item.id for item in selection.chosen[FACTS]}
-    for item in other_items:
-        if item not in selection and not (item.section == FACTS and item.id in facts):
-            if item.section == FACTS:
-                facts.add(item.id)
-            seen[item.section] += 1
-            reason = selection.why_not(item)
-            if seen[item.section] <= MAX_LISTED_PER_SECTION:
-                listed.append(decision_of(item, reason))
-            else:
-                unlisted[reason] += 1
-    return listed, unlisted
+    for section, items in layout.items.items():
+        for item in items if section != RECENT else ():
+            if item not in selection and not (section == FACTS and item.id in facts):
+                if section == FACTS:
+                    facts.add(item.id)
+                yield decision_of(item, selection.why_not(item))
 
 
 def _turns_left_out(layout: Layout) -> Iterator[Decision]:

@@ -18,17 +18,8 @@ from memstore.derive.facts.normalization import content_words, denies_allergy, i
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.slots import root_of
 from memstore.formats.parts import clean_name, list_line
-from memstore.models import (
-    ALWAYS,
-    MAX_PREVIEW_CHARS,
-    PROFILE_HEADINGS,
-    Decision,
-    Fact,
-    Profile,
-    ProfileLine,
-    Reason,
-    Receipt,
-)
+from memstore.models import ALWAYS, MAX_PREVIEW_CHARS, Decision, Fact, Reason, Receipt
+from memstore.models.contexts import PROFILE_HEADINGS, Profile, ProfileLine
 from memstore.providers import TokenCounter
 from memstore.text import format_day
 
@@ -112,15 +103,13 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     )
     left_out += [(candidate, Reason.SAYS_NOTHING) for candidate in unclear]
     tokens = counter.count(text)
+    included = tuple(_decision(candidate, counter) for candidate in chosen)
     receipt = Receipt(
         budget=budget,
         tokens=tokens,
         counter=counter.name,
-        sections={
-            name: sum(counter.count(f"{_line(candidate)}\n") for candidate in chosen if candidate.section == name)
-            for name in PROFILE_HEADINGS
-        },
-        included=tuple(_decision(candidate, counter) for candidate in chosen),
+        sections={name: sum(line.tokens for line in included if line.section == name) for name in PROFILE_HEADINGS},
+        included=included,
         left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:MAX_LISTED]),
         unlisted=dict(Counter(str(reason) for _, reason in left_out[MAX_LISTED:])),
         content_hash=content_hash([{"content": text}]),

@@ -181,10 +181,9 @@ def _check_tokens(name: str, tokens: object) -> None:
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    kept_settings = {
-        name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED_SETTING
-    }
-    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | kept_settings
+    settings = {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)}
+    given = {name: value for name, value in (kept or {}).items() if value is not None}
+    return {name: value for name, value in (settings | given).items() if name != CLEARED_SETTING}
 
 
 def check_settings(settings: Mapping[str, Any]) -> Json:

@@ -129,7 +129,6 @@ class Selection:
         return total, section_total
 
     def _missing_antecedent(self, item: ContextItem) -> ContextItem | None:
-        """Return the antecedent of an item, where neither the recent turns nor a hit shows it."""
         antecedent = item.antecedent
         if antecedent is None or antecedent.id in self.shown or antecedent.id in self._antecedents:
             return None

@@ -59,7 +59,6 @@ def needs_antecedent(text: str) -> bool:
 
 
 def leans(text: str) -> bool:
-    """Return whether a text begins as an answer does, or refers to what was said before."""
     return any(pattern.match(text) for pattern in (_ANSWER, _REFERS, _NUMBER))
 
 
@@ -89,7 +88,6 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
 
 
 def find_antecedent(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
-    """Return the antecedent of a hit in the message before, as a hit; None if it needs none."""
     text = before.text or ""
     if hit.occurred_at - before.occurred_at > SESSION_GAP or not needs_antecedent(hit.text):
         return None

@@ -103,13 +103,10 @@ class Changes:
         return [hit if hit.later else _mark(hit, self._now(hit)) for hit in hits]
 
     def _now(self, hit: Hit) -> Sequence[FactStep]:
-        if now := self.replaced.get(hit.id):
-            return now
-        return _latest(value.now for value in self.ended if value.is_in(hit))
+        return self.replaced.get(hit.id) or _latest(value.now for value in self.ended if value.is_in(hit))
 
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
-    """Return the values of these facts that ended: another one took their place."""
     by_id = {step.fact_id: step for step in steps}
     ended = []
     for fact in (by_id[id] for id in first if id in by_id):
@@ -191,8 +188,7 @@ def mark_outdated(
     by_id = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(by_id.get(message, 0.0) for message in fact.sources)]) for fact in facts}
     for fact_id, messages in sources.items():
-        message_scores = [by_id[message] for message in messages if message in by_id]
-        if message_scores:
+        if message_scores := [by_id[message] for message in messages if message in by_id]:
             scores[fact_id] = max(*message_scores, scores.get(fact_id, 0.0))
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}

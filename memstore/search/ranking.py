@@ -62,8 +62,6 @@ NEWEST = 20
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk, with what each signal adds to its score."""
-
     chunk: Chunk
     parts: Mapping[str, float]
 
@@ -125,9 +123,10 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
         "speaker": signals.speaker(index, features.text),
         "date": signals.date(index, features.text),
     }
-    # By words alone nearly all chunks are nothing to the question.
+    # By words alone nearly all chunks are nothing to the question: the latest are there for one that matches nothing.
     if features.vector is None:
-        allowed = _matching(index, values, allowed, weights)
+        latest = allowed[_order(index, allowed, np.zeros(len(allowed)))[:NEWEST]]
+        allowed = np.union1d(allowed[_sum(values, weights)[allowed] > 0], latest)
     asks_assistant = questions.asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
@@ -208,12 +207,6 @@ def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return total
 
 
-def _matching(index: UserIndex, values: Mapping[str, Floats], allowed: Rows, weights: Mapping[str, float]) -> Rows:
-    """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
-    latest = allowed[_order(index, allowed, np.zeros(len(allowed)))[:NEWEST]]
-    return np.union1d(allowed[_sum(values, weights)[allowed] > 0], latest)
-
-
 def _best(index: UserIndex, scores: Floats, allowed: Rows, depth: int) -> Rows:
     best = []
     for places in _by_tier(index.tiers[allowed]):
@@ -252,7 +245,6 @@ def _ranking(index: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: i
 
 
 def best_of_each(candidates: Iterable[RankedChunk]) -> Iterator[RankedChunk]:
-    """Yield only the best chunk of each item, in the order given."""
     seen: set[UUID] = set()
     for candidate in candidates:
         if candidate.chunk.item_id not in seen:

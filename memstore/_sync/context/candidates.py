@@ -142,7 +142,6 @@ def _recall(
 
 
 def _part(hits: Sequence[Hit], is_left_out: Callable[[Hit], bool]) -> tuple[list[Hit], list[Hit]]:
-    """Return hits in two lists: those that are kept, and those that are left out."""
     left_out = {hit.id for hit in hits if is_left_out(hit)}
     return [hit for hit in hits if hit.id not in left_out], [hit for hit in hits if hit.id in left_out]
 
@@ -185,7 +184,8 @@ def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: Reso
     visibility, as_of = resolved.visibility, resolved.request.as_of
     found = [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)]
     said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
-    short = [candidate.chunk for candidate in ranked.hits if _may_need_antecedent(candidate.chunk)]
+    whole = [candidate.chunk for candidate in ranked.hits if candidate.chunk.start == 0]
+    short = [chunk for chunk in whole if chunk.tier == Tier.MESSAGES and chunk.stop <= MAX_PIECE_CHARS]
     *rows, said_facts, messages_before = tx.all_together(
         [
             *chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text)),
@@ -284,10 +284,6 @@ def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) ->
             answers_better = is_small and fact.score > scores[fact.sources[0]] and words_of(fact.text) == fact.text
             if not answers_better:
                 yield fact
-
-
-def _may_need_antecedent(chunk: Chunk) -> bool:
-    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= MAX_PIECE_CHARS
 
 
 def _until_enough_are_long(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -163,20 +163,11 @@ def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
     standing = sorted(once.values(), key=lambda fact: (fact.importance != ALWAYS, fact.id in denials, _is_others(fact)))
     if standing and standing[0].importance != ALWAYS and standing[0].id in denials:
         return []
-    return [
-        Hit(
-            Tier.FACTS,
-            fact.id,
-            fact.text,
-            0,
-            {},
-            tuple(fact.sources),
-            fact.occurred_at,
-            valid_to=fact.valid_to,
-            importance=fact.importance,
-        )
-        for fact in standing
-    ]
+    hits = []
+    for fact in standing:
+        hit = Hit(Tier.FACTS, fact.id, fact.text, 0, {}, tuple(fact.sources), fact.occurred_at)
+        hits.append(replace(hit, valid_to=fact.valid_to, importance=fact.importance))
+    return hits
 
 
 def _is_others(fact: Fact) -> bool:
