@@ -10,26 +10,11 @@ from uuid import UUID
 from memstore.context.history import ConversationHistory
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.request import ResolvedRequest
-from memstore.context.utterances import (
-    MAX_PIECE_CHARS,
-    answers,
-    find_antecedent,
-    says_nothing,
-    score_comment,
-)
+from memstore.context.utterances import MAX_PIECE_CHARS, answers, find_antecedent, says_nothing, score_comment
 from memstore.derive.facts.quotations import words_of
 from memstore.language import is_question
-from memstore.models import (
-    MAX_PREVIEW_CHARS,
-    UNIMPORTANT,
-    Chunk,
-    Decision,
-    Hit,
-    Message,
-    Reason,
-    Role,
-    Tier,
-)
+from memstore.models import INSTRUCTION_ROLES, UNIMPORTANT, Chunk, Hit, Message, Role, Tier
+from memstore.models.contexts import MAX_PREVIEW_CHARS, Decision, Reason
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
 from memstore.search.ranking import RankedChunk, best_of_each
@@ -38,28 +23,22 @@ from memstore.store import chunks, facts as stored_facts, messages
 from memstore.store.chunks import Filters, ItemText
 from memstore.store.database import Transaction
 
-MAX_SHORT_HIT_CHARS = 60
 MAX_OFFERED_FACTS = 40
-# So many of the tokens that recent turns leave stand for one hit to read. Recent turns take half of the budget, if
-# there are enough of them; a hit costs as much time as one of them.
-TOKENS_PER_HIT, FEWEST_HITS = 30, 40
-# In place of messages that may say nothing alone.
-MAX_SPARE_HITS = 20
-VIEWER_DEPTH = 1000
-# Instructions of another time are not what was said.
-NEVER_RECALLED_ROLES = {Role.SYSTEM, Role.DEVELOPER}
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
-    """Return how many hits are offered together with recent messages of so many tokens."""
-    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // TOKENS_PER_HIT)
+    """Return how many hits are offered together with recent messages of so many tokens: 40, or one for 30 tokens left.
+
+    Recent turns take half of the budget, if there are enough of them; a hit costs as much time as one of them.
+    """
+    return max(40, (budget - min(budget, recent) // 2) // 30)
 
 
 async def collect_candidates(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
-    request, question, visibility = resolved.request, history.question, resolved.visibility
+    request, question = resolved.request, history.question
     recalled = await _recall(tx, query, resolved, history, most)
     other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
@@ -75,26 +54,19 @@ async def collect_candidates(
         ending=ending,
         turns=[turn for turn in reversed(other_turns) if turn not in ending],
         sections=resolved.sections,
-        left_out=[
-            *visibility.decisions(),
-            *recalled.left_out,
-            *map(_unpaired, history.unpaired),
-            *_older_than_read(resolved.after_seq + 1, history.begin - 1),
-        ],
+        left_out=[*resolved.visibility.decisions(), *recalled.left_out, *_not_shown(resolved, history)],
     )
 
 
-def _older_than_read(first: int, last: int) -> Iterator[Decision]:
-    """Yield a decision for the messages that are older than what any context of this budget could hold."""
+def _not_shown(resolved: ResolvedRequest, history: ConversationHistory) -> Iterator[Decision]:
+    for message in history.unpaired:
+        about = ("recent", "message", message.id, message.tokens, Reason.UNPAIRED)
+        preview = f"{message.name or message.role}: {message.text or ''}"[:MAX_PREVIEW_CHARS]
+        yield Decision(*about, seqs=(message.seq, message.seq), preview=preview)
+    first, last = resolved.after_seq + 1, history.begin - 1
     if first <= last:
         note = f"messages {first} to {last}, too old for this budget"
         yield Decision("recent", "turns", None, 0, Reason.OVER_BUDGET, note=note, seqs=(first, last))
-
-
-def _unpaired(message: Message) -> Decision:
-    preview = f"{message.name or message.role}: {message.text or ''}"[:MAX_PREVIEW_CHARS]
-    seqs = (message.seq, message.seq)
-    return Decision("recent", "message", message.id, message.tokens, Reason.UNPAIRED, seqs=seqs, preview=preview)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +83,15 @@ async def _rank(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most_hits: int
 ) -> _Ranked:
     visibility = resolved.visibility
-    depth = max(most_hits, VIEWER_DEPTH if visibility.is_active else CONTEXT_DEPTH)
+    depth = max(most_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
     filters = Filters(as_of=resolved.request.as_of)
     ranking = await rank_candidates(tx, query, filters, depth, version=history.index_version)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     spare = 0
     if not visibility.is_active:
-        spare, may_be_hits = MAX_SPARE_HITS, _until_enough_are_long(may_be_hits, most_hits)
+        # In place of messages that may say nothing alone.
+        spare, may_be_hits = 20, _until_enough_are_long(may_be_hits, most_hits)
     facts = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
     hits = await _take_visible(tx, may_be_hits, most_hits + spare, resolved)
     return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, len(hits) >= most_hits)
@@ -159,16 +132,15 @@ async def _recall(
         left_out=[
             *_ranked_lower(ranked, resolved, history),
             *ended_facts,
-            *(_decision(hit, Reason.SUPERSEDED) for hit in outdated_hits),
-            *(_decision(hit, Reason.SAYS_NOTHING) for hit in empty_hits),
-            *(_decision(fact, Reason.DUPLICATE) for fact in told_facts),
-            *(_decision(fact, Reason.UNIMPORTANT) for fact in unimportant),
+            *_decisions(outdated_hits, Reason.SUPERSEDED),
+            *_decisions(empty_hits, Reason.SAYS_NOTHING),
+            *_decisions(told_facts, Reason.DUPLICATE),
+            *_decisions(unimportant, Reason.UNIMPORTANT),
         ],
     )
 
 
 def _part(hits: Sequence[Hit], is_left_out: Callable[[Hit], bool]) -> tuple[list[Hit], list[Hit]]:
-    """Return hits in two lists: those that are kept, and those that are left out."""
     left_out = {hit.id for hit in hits if is_left_out(hit)}
     return [hit for hit in hits if hit.id not in left_out], [hit for hit in hits if hit.id in left_out]
 
@@ -187,7 +159,6 @@ class _Details:
     changes: Changes
 
     def as_hits(self, ranked: Iterable[RankedChunk]) -> list[Hit]:
-        """Return ranked chunks as hits, those whose text is there: others were erased, or hold no longer."""
         return [
             make_hit(candidate, self.texts[candidate.chunk.item_id])
             for candidate in ranked
@@ -212,7 +183,8 @@ async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved
     visibility, as_of = resolved.visibility, resolved.request.as_of
     found = [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)]
     said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
-    short = [candidate.chunk for candidate in ranked.hits if _may_need_antecedent(candidate.chunk)]
+    whole = [candidate.chunk for candidate in ranked.hits if candidate.chunk.start == 0]
+    short = [chunk for chunk in whole if chunk.tier == Tier.MESSAGES and chunk.stop <= MAX_PIECE_CHARS]
     *rows, said_facts, messages_before = await tx.all_together(
         [
             *chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text)),
@@ -245,12 +217,31 @@ def _leave_out_outdated(
 async def _replace_ended(
     tx: Transaction, ranked: _Ranked, facts: Sequence[Hit], details: _Details, resolved: ResolvedRequest
 ) -> tuple[list[Hit], list[Decision]]:
-    """Return the facts, those that took another's place with its score, and the decisions on those that ended."""
-    gone = [candidate for candidate in ranked.facts if candidate.chunk.item_id not in details.texts]
-    ended_facts, scores = await _superseded(tx, gone, resolved)
-    marked = details.changes.mark(facts)
-    scored = (_with_score(fact, scores.get(fact.id, 0)) for fact in marked)
-    return sorted(scored, key=lambda fact: -fact.score), ended_facts
+    """Return the facts, those that took another's place with its score, and the decisions on those that ended.
+
+    A viewer learns no more than that something held once. Facts that were erased since then have no decision.
+    """
+    is_viewed, as_of = resolved.visibility.is_active, resolved.request.as_of
+    candidates = {candidate.chunk.item_id: candidate for candidate in ranked.facts}
+    gone = [fact for fact in candidates if fact not in details.texts]
+    past = await stored_facts.states_as_of(tx, gone, as_of, MAX_PREVIEW_CHARS) if gone and not is_viewed else {}
+    decisions = []
+    scores: dict[UUID, float] = {}
+    for id in gone:
+        if id not in past and not is_viewed:
+            continue
+        says, successor, is_expired = past.get(id, ("", None, False))
+        score, reason = candidates[id].score, Reason.EXPIRED if is_expired else Reason.SUPERSEDED
+        if successor:
+            scores[successor] = max(score, scores.get(successor, 0))
+        about = ("facts", "fact", id, 0, reason, score, candidates[id].parts)
+        decisions.append(Decision(*about, preview=says, others=(successor,) if successor else ()))
+    scored = []
+    for fact in details.changes.mark(facts):
+        score = scores.get(fact.id, 0)
+        parts = {**fact.parts, "supersedes": round(score - fact.score, 6)}
+        scored.append(replace(fact, score=score, parts=parts) if score > fact.score else fact)
+    return sorted(scored, key=lambda fact: -fact.score), decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +257,6 @@ class AntecedentFinder:
     changes: Changes
 
     def find(self, hit: Hit) -> Hit | None:
-        """Return the antecedent of a hit; None if it needs none."""
         # A summary has the number of the last message that it covers.
         is_message = hit.tier == Tier.MESSAGES
         message = self.before.get((hit.conversation_id, hit.seq)) if is_message else None
@@ -295,16 +285,10 @@ def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) ->
                 yield fact
 
 
-def _may_need_antecedent(chunk: Chunk) -> bool:
-    """Whether a chunk is short enough to need an antecedent, or to say nothing."""
-    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= MAX_PIECE_CHARS
-
-
 def _until_enough_are_long(candidates: Iterable[RankedChunk], count: int) -> Iterator[RankedChunk]:
-    """Yield candidates until so many are long enough to say something alone: the others may all be left out."""
     for candidate in candidates:
         yield candidate
-        count -= candidate.chunk.stop > MAX_SHORT_HIT_CHARS
+        count -= candidate.chunk.stop > 60
         if count <= 0:
             return
 
@@ -324,10 +308,13 @@ async def _take_visible(
 
 
 def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
-    """Whether a chunk may be a hit: the question and this conversation's summaries have their own places."""
+    """Whether a chunk may be a hit: the question and this conversation's summaries have their own places.
+
+    Instructions of another time are not what was said.
+    """
     if chunk.tier == Tier.SUMMARIES:
         return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.cleared_summaries
-    return chunk.role not in NEVER_RECALLED_ROLES and (history.question is None or chunk.item_id != history.question.id)
+    return chunk.role not in INSTRUCTION_ROLES and (history.question is None or chunk.item_id != history.question.id)
 
 
 def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: ConversationHistory) -> Iterator[Decision]:
@@ -349,42 +336,8 @@ def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: Conversat
         yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 
-def _section_and_kind(tier: str) -> tuple[str, str]:
-    return ("facts", "fact") if tier == Tier.FACTS else ("hits", str(tier))
-
-
-def _decision(hit: Hit, reason: Reason) -> Decision:
-    about = (*_section_and_kind(hit.tier), hit.id, 0, reason, hit.score, hit.parts)
-    return Decision(*about, preview=hit.text[:MAX_PREVIEW_CHARS])
-
-
-def _with_score(fact: Hit, score: float) -> Hit:
-    """Return a fact with the score of one whose place it has taken, where that is more: it answers what that did."""
-    if score <= fact.score:
-        return fact
-    return replace(fact, score=score, parts={**fact.parts, "supersedes": round(score - fact.score, 6)})
-
-
-async def _superseded(
-    tx: Transaction, gone: Sequence[RankedChunk], resolved: ResolvedRequest
-) -> tuple[list[Decision], dict[UUID, float]]:
-    """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
-
-    A viewer learns no more than that something held once. Facts that were erased since then have no decision.
-    """
-    is_viewed = resolved.visibility.is_active
-    facts = [] if is_viewed else [candidate.chunk.item_id for candidate in gone]
-    past = await stored_facts.states_as_of(tx, facts, resolved.request.as_of, MAX_PREVIEW_CHARS) if facts else {}
-    decisions = []
-    scores: dict[UUID, float] = {}
-    for candidate in gone:
-        chunk = candidate.chunk
-        if chunk.item_id not in past and not is_viewed:
-            continue
-        says, successor, is_expired = past.get(chunk.item_id, ("", None, False))
-        successors = (successor,) if successor else ()
-        scores |= {successor: max(candidate.score, scores.get(successor, 0)) for successor in successors}
-        reason = Reason.EXPIRED if is_expired else Reason.SUPERSEDED
-        about = (*_section_and_kind(chunk.tier), chunk.item_id, 0, reason, round(candidate.score, 6), candidate.parts)
-        decisions.append(Decision(*about, preview=says, others=successors))
-    return decisions, scores
+def _decisions(hits: Iterable[Hit], reason: Reason) -> Iterator[Decision]:
+    for hit in hits:
+        section, kind = ("facts", "fact") if hit.tier == Tier.FACTS else ("hits", str(hit.tier))
+        preview = hit.text[:MAX_PREVIEW_CHARS]
+        yield Decision(section, kind, hit.id, 0, reason, hit.score, hit.parts, preview=preview)

@@ -17,15 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.formats import OPENAI
-from memstore.formats.parts import (
-    FACTS_HEAD,
-    HITS_HEAD,
-    Format,
-    fact_line,
-    hit_line,
-    indent,
-    section_lines,
-)
+from memstore.formats.parts import FACTS_HEAD, HITS_HEAD, Format, fact_line, hit_line, indent, section_lines
 from memstore.models import Amount, Compression, Decision, Fact, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
 from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
@@ -36,7 +28,6 @@ FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # half of LoCoMo's questions 91.2 % of the evidence at 2,000 tokens and 93.9 % at 4,000, against 89.7 and 92.0 % with
 # 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (by `benchmarks/run.py locomo` then).
 SECTION_WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
-ADDED = 0.25
 # What answers to the question has its weight up to `FULL_SHARE_ROOM` tokens of room. It is read anew at every turn,
 # while a model keeps what stands before it: so of `CAPPED_ROOM` tokens of room it has no more than of
 # `FULL_SHARE_ROOM`, and from there on more by the square root (benchmarks/prefix.py has the curve). Between the two the
@@ -66,7 +57,6 @@ class Allowance:
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
-    """Return what each section may take of so many tokens, the built-in ones included."""
     by_name = {name: Section(name) for name in SECTION_WEIGHTS} | {section.name: section for section in sections}
     least = {name: _tokens(section.minimum, room) for name, section in by_name.items()}
     weights = {name: _weight(section, room) for name, section in by_name.items()}
@@ -83,14 +73,13 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
 
 
 def merge_sections(kept: Sequence[Section], overrides: Sequence[Section]) -> tuple[Section, ...]:
-    """Return sections, the overrides in place of kept ones with the same names."""
     return tuple({section.name: section for section in (*kept, *overrides)}.values())
 
 
 def _weight(section: Section, room: int) -> float:
     if section.weight is not None:
         return section.weight
-    weight = SECTION_WEIGHTS.get(section.name, ADDED)
+    weight = SECTION_WEIGHTS.get(section.name, 0.25)
     if section.name not in FOR_THE_QUESTION or room <= FULL_SHARE_ROOM:
         return weight
     if section.name == HITS and room < CAPPED_ROOM:
@@ -134,8 +123,6 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """A subject's facts."""
-
     subject: str
     facts: Sequence[Fact]
     as_of: datetime | None
@@ -156,7 +143,6 @@ class BudgetSpec:
 
     @property
     def most(self) -> int:
-        """The most tokens that what is sent may have."""
         return self.budget - self.reserve
 
 
@@ -237,31 +223,23 @@ class ItemFactory:
         self._around: dict[tuple[str | None, ...], int] = {}
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
-        """Return items for summaries of the conversation."""
         headers = (self._fence(SUMMARIES),) if summaries else ()
         items = []
         for summary in summaries:
-            tokens, seq = self._line(indent(summary.text)), summary.from_seq
-            items.append(
-                ContextItem(
-                    SUMMARIES, "summary", summary.id, tokens, summary, summary.text, first_seq=seq, headers=headers
-                )
-            )
+            about = (SUMMARIES, "summary", summary.id, self._line(indent(summary.text)), summary, summary.text)
+            items.append(ContextItem(*about, first_seq=summary.from_seq, headers=headers))
         return items
 
     def facts(self, standing: Sequence[Hit], answers: Sequence[Hit]) -> list[ContextItem]:
-        """Return items for standing facts, then for facts that answer to the question."""
         fence = (self._fence("standing"),) if standing else ()
         return [self._fact(fact, fence, standing=True) for fact in standing] + [
             self._fact(fact, self._facts) for fact in answers
         ]
 
     def turns(self, turns: Sequence[Entry]) -> list[ContextItem]:
-        """Return items for recent turns."""
         return [self._block(turn) if isinstance(turn, Block) else self._turn(turn) for turn in turns]
 
     def texts(self, section: Section) -> list[ContextItem]:
-        """Return items for the texts of a section of the user's own."""
         around = {"role": "system", "content": f"<{section.name}>\n</{section.name}>"}
         headers = (SectionHeader(section.name, self.counter.count_message(around)),)
         return [
@@ -272,7 +250,6 @@ class ItemFactory:
     def hits(
         self, hits: Sequence[Hit], find_antecedent: Callable[[Hit], Hit | None] = lambda _: None
     ) -> list[ContextItem]:
-        """Return items for hits, each under its day, with its antecedent."""
         return [self._hit(hit, find_antecedent=partial(self._antecedent, hit, find_antecedent)) for hit in hits]
 
     def _hit(self, hit: Hit, **values: Any) -> ContextItem:
@@ -296,13 +273,11 @@ class ItemFactory:
         return ContextItem(RECENT, "block", block.messages[0].id, tokens, block, block.text, note=note, first_seq=seq)
 
     def _turn(self, turn: Turn) -> ContextItem:
-        tokens, text = (
-            sum(map(self._message, turn.messages)),
-            "\n".join(message.text or "" for message in turn.messages),
-        )
+        tokens = sum(map(self._message, turn.messages))
+        text = "\n".join(message.text or "" for message in turn.messages)
         shows = frozenset(message.id for message in turn.messages)
-        first = turn.messages[0]
-        return ContextItem(RECENT, "turn", first.id, tokens, turn, text, shows=shows, first_seq=first.seq)
+        about = (RECENT, "turn", turn.messages[0].id, tokens, turn, text)
+        return ContextItem(*about, shows=shows, first_seq=turn.first_seq)
 
     def _message(self, message: Message) -> int:
         """Return what a message adds: what is stored for its text, where the same counter counted it."""

@@ -27,14 +27,7 @@ from memstore.context.items import (
     merge_sections,
 )
 from memstore.context.replay import content_hash
-from memstore.context.selection import (
-    Selection,
-    fill,
-    required_items,
-    select_answers,
-    select_static,
-    total_tokens,
-)
+from memstore.context.selection import Selection, fill, required_items, select_answers, select_static, total_tokens
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
@@ -42,7 +35,6 @@ from memstore.models import MAX_PREVIEW_CHARS, Context, Decision, Hit, Json, Rea
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
-OVERHEAD, TOOLS = "overhead", "tools"
 # Sections of other parts are the user's own.
 SECTION_OF_PART = {
     PartKind.SYSTEM: "system",
@@ -59,7 +51,6 @@ MAX_LISTED_PER_SECTION = 24
 # In a small context they are worth more than most of the latest turns.
 GATHERING = (Section(HITS, priority=1),)
 SMALL_GATHERING = (Section(RECENT, weight=0.05), Section(FACTS, weight=0.25), Section(HITS, weight=0.55, priority=1))
-MAX_FITTING_ATTEMPTS = 3
 
 
 def compose(
@@ -100,9 +91,7 @@ class Layout:
         self.sections = sections
         self.plan = allowances(self.sections, max(0, self.section_room))
         self.factory = factory = ItemFactory(target.counter)
-        self.items: dict[str, list[ContextItem]] = {
-            section.name: factory.texts(section) for section in own_sections
-        } | {
+        self.items = {section.name: factory.texts(section) for section in own_sections} | {
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.standing, candidates.facts),
@@ -113,11 +102,13 @@ class Layout:
         self.selection = self._select_static()
 
     def _select_static(self) -> Selection:
-        items, plan = self.items, self.plan
-        self._check(required_items(items, plan))
-        selection = select_static(
-            items, plan, self.static, self.section_room, self.section_room - self.item_room, self.summary_tokens
-        )
+        items, plan, target = self.items, self.plan, self.target
+        required = required_items(items, plan)
+        _, least = self._written(self._content(required))
+        if least > target.most:
+            raise BudgetTooSmall(least + target.reserve, target.budget, self._largest(required))
+        question = self.section_room - self.item_room
+        selection = select_static(items, plan, self.static, self.section_room, question, self.summary_tokens)
         selection.is_static = selection.is_static and not self.is_small_list
         return selection
 
@@ -128,7 +119,6 @@ class Layout:
         return int(min(self.selection.oldest, newest + 1))
 
     def compose(self, summaries: Sequence[Summary] = ()) -> Context:
-        """Return the context, with these summaries of what the recent turns do not show."""
         plan = self.plan
         self.items[SUMMARIES] += self.factory.summaries(summaries)
         if plan[SUMMARIES].required:
@@ -139,7 +129,7 @@ class Layout:
         fill(selection, self.items, plan, self.static, self.item_room)
         self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
-        for _ in range(MAX_FITTING_ATTEMPTS):
+        for _ in range(3):
             room = self._room_left(self.tokens - (self.target.most - self.item_room))
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
@@ -153,20 +143,10 @@ class Layout:
             self._build()
         while (over := self._over_maximum()) and any(selection.drop(section) for section in over):
             self._build()
-        prompt = self.prompt
-        return Context(
-            prompt.messages,
-            int(self.tokens),
-            write_receipt(self),
-            prompt.system,
-            prompt.text,
-            messages_kept=self._count_messages(),
-        )
-
-    def _count_messages(self) -> int:
-        """Return how many messages of the conversation are in word for word."""
         turns = [turn for turn in self.content.turns if isinstance(turn, Turn)]
-        return sum(len(turn.messages) for turn in turns) + (self.content.question_seq is not None)
+        kept = sum(len(turn.messages) for turn in turns) + (self.content.question_seq is not None)
+        about = (self.prompt.messages, int(self.tokens), write_receipt(self), self.prompt.system, self.prompt.text)
+        return Context(*about, messages_kept=kept)
 
     def _room_left(self, counted: int) -> int:
         """Return the room in estimated tokens, by what the chosen items have been counted at."""
@@ -192,11 +172,6 @@ class Layout:
         prompt = self.target.format.render(content)
         return prompt, count_prompt(prompt, self.target.counter, self.target.tools)
 
-    def _check(self, required: Mapping[str, Sequence[ContextItem]]) -> None:
-        _, least = self._written(self._content(required))
-        if least > self.target.most:
-            raise BudgetTooSmall(least + self.target.reserve, self.target.budget, self._largest(required))
-
     def _largest(self, required: Mapping[str, Sequence[ContextItem]]) -> str:
         counter, candidates, tools = self.target.counter, self.candidates, self.target.tools
         count = counter.count_message
@@ -213,11 +188,8 @@ class Layout:
     def _content(self, chosen: Mapping[str, Sequence[ContextItem]]) -> PromptContent:
         candidates = self.candidates
         content = {section: [item.content for item in items] for section, items in chosen.items()}
-        own_sections = [
-            CustomSection(section.name, content.get(section.name, []))
-            for section in candidates.sections
-            if section.text is not None
-        ]
+        texts = [section for section in candidates.sections if section.text is not None]
+        own_sections = [CustomSection(section.name, content.get(section.name, [])) for section in texts]
         facts = chosen.get(FACTS, ())
         return PromptContent(
             system=candidates.system,
@@ -246,7 +218,6 @@ def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[
 
 
 def write_receipt(layout: Layout) -> Receipt:
-    """Return the receipt of a context."""
     candidates, target = layout.candidates, layout.target
     listed, unlisted = _left_out(layout)
     return Receipt(
@@ -266,7 +237,6 @@ def write_receipt(layout: Layout) -> Receipt:
 
 
 def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
-    """Return what became of an item: in, or left out for a reason."""
     content = item.content
     values: dict[str, Any]
     if isinstance(content, Hit):
@@ -293,27 +263,25 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
 def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(layout.candidates.left_out, _turns_left_out(layout)):
+    for decision in chain(layout.candidates.left_out, _turns_left_out(layout), _items_left_out(layout)):
         seen[decision.section] += 1
         if seen[decision.section] <= MAX_LISTED_PER_SECTION:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
+    return listed, unlisted
+
+
+def _items_left_out(layout: Layout) -> Iterator[Decision]:
     selection = layout.selection
-    other_items = (item for section, items in layout.items.items() if section != RECENT for item in items)
     # A fact is offered as a standing one and for the question.
     facts = {item.id for item in selection.chosen[FACTS]}
-    for item in other_items:
-        if item not in selection and not (item.section == FACTS and item.id in facts):
-            if item.section == FACTS:
-                facts.add(item.id)
-            seen[item.section] += 1
-            reason = selection.why_not(item)
-            if seen[item.section] <= MAX_LISTED_PER_SECTION:
-                listed.append(decision_of(item, reason))
-            else:
-                unlisted[reason] += 1
-    return listed, unlisted
+    for section, items in layout.items.items():
+        for item in items if section != RECENT else ():
+            if item not in selection and not (section == FACTS and item.id in facts):
+                if section == FACTS:
+                    facts.add(item.id)
+                yield decision_of(item, selection.why_not(item))
 
 
 def _turns_left_out(layout: Layout) -> Iterator[Decision]:
@@ -358,7 +326,7 @@ def _section_tokens(layout: Layout) -> dict[str, int]:
     for name in sorted(sections, key=lambda name: -sections[name]):
         taken = min(beyond, sections[name])
         sections[name], beyond = sections[name] - taken, beyond - taken
-    return sections | ({TOOLS: tools} if layout.target.tools else {}) | {OVERHEAD: max(0, left)}
+    return sections | ({"tools": tools} if layout.target.tools else {}) | {"overhead": max(0, left)}
 
 
 def _static_tokens(layout: Layout) -> int:

@@ -18,17 +18,8 @@ from memstore.derive.facts.normalization import content_words, denies_allergy, i
 from memstore.derive.facts.quotations import words_of
 from memstore.derive.facts.slots import root_of
 from memstore.formats.parts import clean_name, list_line
-from memstore.models import (
-    ALWAYS,
-    MAX_PREVIEW_CHARS,
-    PROFILE_HEADINGS,
-    Decision,
-    Fact,
-    Profile,
-    ProfileLine,
-    Reason,
-    Receipt,
-)
+from memstore.models import ALWAYS, MAX_PREVIEW_CHARS, Decision, Fact, Reason, Receipt
+from memstore.models.contexts import PROFILE_HEADINGS, Profile, ProfileLine
 from memstore.providers import TokenCounter
 from memstore.text import format_day
 
@@ -42,13 +33,8 @@ SECTIONS = {
     "goal": PLANNED,
     "event": HAPPENED,
 }
-ANSWER_STYLE, ALLERGY, NAME = "answer_style", "allergy", "name"
-QUOTATION_LANGUAGES = ("en", "de")
 # Before what was said last: a plan without a date that is older may be over.
 PLAN_LIFETIME = timedelta(days=60)
-# Of the content words of the shorter of two lines, and at least so many: a word alone is a topic.
-MIN_SHARED_SHARE = 1 / 3
-MIN_SHARED_WORDS = 2
 MAX_LISTED, MAX_MISSES = 50, 8
 
 
@@ -70,7 +56,6 @@ class _Candidate:
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the line is in the speaker's own words."""
         return self.text.startswith('"')
 
     @property
@@ -92,18 +77,16 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     """
     subject = source.subject
     candidates, unclear = _candidates(source)
-    queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
-    for candidate in candidates:
-        queues[candidate.section].append(candidate)
     first = [candidate for candidate in candidates if candidate.fact.importance == ALWAYS]
     first += [candidate for candidate in candidates if candidate not in first and candidate.protects][:1]
+    queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
+    for candidate in candidates:
+        if candidate not in first:
+            queues[candidate.section].append(candidate)
     chosen: list[_Candidate] = []
     left_out: list[tuple[_Candidate, Reason]] = []
     misses: Counter[str] = Counter()
-    for candidate in [
-        *first,
-        *_in_turn({name: [c for c in queue if c not in first] for name, queue in queues.items()}),
-    ]:
+    for candidate in [*first, *_in_turn(queues)]:
         if any(_says_the_same(candidate, other) for other in chosen):
             left_out.append((candidate, Reason.DUPLICATE))
         elif misses[candidate.section] < MAX_MISSES and counter.count(_text(subject, [*chosen, candidate])) <= budget:
@@ -120,15 +103,13 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     )
     left_out += [(candidate, Reason.SAYS_NOTHING) for candidate in unclear]
     tokens = counter.count(text)
+    included = tuple(_decision(candidate, counter) for candidate in chosen)
     receipt = Receipt(
         budget=budget,
         tokens=tokens,
         counter=counter.name,
-        sections={
-            name: sum(counter.count(f"{_line(candidate)}\n") for candidate in chosen if candidate.section == name)
-            for name in PROFILE_HEADINGS
-        },
-        included=tuple(_decision(candidate, counter) for candidate in chosen),
+        sections={name: sum(line.tokens for line in included if line.section == name) for name in PROFILE_HEADINGS},
+        included=included,
         left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:MAX_LISTED]),
         unlisted=dict(Counter(str(reason) for _, reason in left_out[MAX_LISTED:])),
         content_hash=content_hash([{"content": text}]),
@@ -137,11 +118,10 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     return Profile(subject, lines, text, tokens, receipt)
 
 
-def _in_turn(queues: Mapping[str, Sequence[_Candidate]]) -> Iterator[_Candidate]:
-    """Yield the first of each section, then the second of each; of how to answer and who somebody is two at a time."""
-    rest = {name: list(queue) for name, queue in queues.items()}
-    while any(rest.values()):
-        for name, queue in rest.items():
+def _in_turn(queues: Mapping[str, list[_Candidate]]) -> Iterator[_Candidate]:
+    """Take the first of each section, then the second of each; of how to answer and who somebody is two at a time."""
+    while any(queues.values()):
+        for name, queue in queues.items():
             for _ in range(2 if name in (ANSWERS, WHO) else 1):
                 if queue:
                     yield queue.pop(0)
@@ -179,9 +159,9 @@ def _says_the_same(candidate: _Candidate, other: _Candidate) -> bool:
     elif candidate.key is not None and other.key is not None:
         is_list = bool(candidate.object and other.object) and candidate.kind == other.kind
         return is_list and (candidate.object <= other.object or other.object <= candidate.object)
-    return len(candidate.words & other.words) >= max(
-        MIN_SHARED_WORDS, MIN_SHARED_SHARE * min(len(candidate.words), len(other.words))
-    )
+    # A word alone is a topic.
+    shorter = min(len(candidate.words), len(other.words))
+    return len(candidate.words & other.words) >= max(2, shorter / 3)
 
 
 # -- what may be in
@@ -206,7 +186,7 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
 
 def _section(fact: Fact) -> str:
     """Return the section that a fact belongs in: an event that had not begun when it was said is planned."""
-    if fact.attribute == ANSWER_STYLE:
+    if fact.attribute == "answer_style":
         return ANSWERS
     is_ahead = fact.valid_to is not None and (fact.valid_from is None or fact.valid_from > fact.occurred_at)
     return PLANNED if fact.type == "event" and is_ahead else SECTIONS.get(fact.type, HOLDS)
@@ -219,12 +199,12 @@ def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Ca
     text = fact.text if said == fact.text or is_answer else f'"{said}"'
     words = content_words(said.removeprefix(f"{fact.subject} "))
     kind = root_of(fact.attribute)
-    place = 0 if kind in (ALLERGY, NAME) else 1 if fact.type == "constraint" else 2
+    place = 0 if kind in ("allergy", "name") else 1 if fact.type == "constraint" else 2
     worth = round(fact.confidence * recency, 4)
     denies = denies_allergy(fact.attribute, fact.value, fact.text)
     rank = (fact.importance != ALWAYS, denies, place, not is_own, -worth, -fact.occurred_at.timestamp(), fact.id)
     key = (fact.subject, fact.attribute, fact.value.casefold()) if fact.attribute and fact.value else None
-    protects = kind == ALLERGY and not denies
+    protects = kind == "allergy" and not denies
     return _Candidate(section, fact, text, frozenset(words), key, rank, protects, tuple(fact.sources))
 
 
@@ -234,7 +214,7 @@ def _says_nothing(candidate: _Candidate) -> bool:
     Only English and German are read. A constraint, a procedure and what has an attribute count as they are.
     """
     fact = candidate.fact
-    may_lean = candidate.is_quoted and fact.importance != ALWAYS and fact.language in QUOTATION_LANGUAGES
+    may_lean = candidate.is_quoted and fact.importance != ALWAYS and fact.language in ("en", "de")
     is_told = fact.type in ("constraint", "procedure") or fact.attribute is not None
     return may_lean and not is_told and (leans(candidate.text) or only_comments(candidate.text))
 
@@ -245,7 +225,6 @@ def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     for candidate in candidates:
         key = candidate.key or candidate.fact.id
         twin = kept.get(key)
-        kept[key] = (
-            replace(twin, sources=tuple(dict.fromkeys((*twin.sources, *candidate.sources)))) if twin else candidate
-        )
+        sources = tuple(dict.fromkeys((*twin.sources, *candidate.sources))) if twin else ()
+        kept[key] = replace(twin, sources=sources) if twin else candidate
     return list(kept.values())

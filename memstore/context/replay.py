@@ -12,19 +12,15 @@ from memstore.errors import DatabaseError, NotFound
 from memstore.formats.parts import RenderedPrompt
 from memstore.models import Context, Json, Receipt, Replay
 
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
 
 def content_hash(messages: Sequence[Json]) -> str:
     """Return the SHA-256 of the canonical JSON of what is sent: keys sorted, no blanks, UTF-8."""
-    encoded = [_encode(_CANONICAL.encode(message)) for message in messages]
-    return sha256(b"[" + b",".join(encoded) + b"]").hexdigest()
+    return sha256(_as_json([*messages], sort_keys=True)).hexdigest()
 
 
 def pack(context: Context) -> bytes:
     """Return what a context sends as compressed JSON, its keys in their order."""
-    sent: list[Any] = [context.messages, context.system, context.text]
-    return zlib.compress(_encode(json.dumps(sent, ensure_ascii=False, separators=(",", ":"))))
+    return zlib.compress(_as_json([context.messages, context.system, context.text]))
 
 
 def unpack(receipt: Receipt, packed: bytes | None) -> Replay:
@@ -50,5 +46,6 @@ def unpack(receipt: Receipt, packed: bytes | None) -> Replay:
     return Replay(receipt, messages, system, text)
 
 
-def _encode(text: str) -> bytes:
+def _as_json(sent: list[Any], *, sort_keys: bool = False) -> bytes:
+    text = json.dumps(sent, ensure_ascii=False, sort_keys=sort_keys, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")

@@ -57,7 +57,6 @@ class Selection:
         self._choose(())
 
     def __contains__(self, item: ContextItem) -> bool:
-        """Whether an item is chosen."""
         return item in self._inside
 
     def _choose(self, items: Iterable[ContextItem]) -> None:
@@ -80,13 +79,11 @@ class Selection:
         for item in sorted(items, key=lambda item: item.section != RECENT):
             self.add(item)
 
-    def add(self, item: ContextItem) -> None:
-        """Choose an item, and its antecedent before it."""
-        self._add(item, self._costs(item))
-
-    def _add(self, item: ContextItem, costs: tuple[int, int]) -> None:
-        self.tokens += costs[0]
-        self._taken[item.section] += costs[1]
+    def add(self, item: ContextItem, costs: tuple[int, int] | None = None) -> None:
+        """Choose an item, and its antecedent before it; `costs` are by `_costs`, where they are known."""
+        total, section_total = costs or self._costs(item)
+        self.tokens += total
+        self._taken[item.section] += section_total
         if antecedent := self._missing_antecedent(item):
             self._antecedents[antecedent.id] = antecedent
             self._put(antecedent)
@@ -109,7 +106,6 @@ class Selection:
         self._unread.append(item)
 
     def remove(self, *items: ContextItem) -> None:
-        """Take chosen items out again."""
         self._choose([item for item in self._chosen() if item not in items])
 
     def _chosen(self, *sections: str) -> Iterator[ContextItem]:
@@ -133,16 +129,10 @@ class Selection:
         return total, section_total
 
     def _missing_antecedent(self, item: ContextItem) -> ContextItem | None:
-        """Return the antecedent of an item, where neither the recent turns nor a hit shows it."""
         antecedent = item.antecedent
-        if (
-            antecedent is None
-            or antecedent.id in self.shown
-            or antecedent.id in self._antecedents
-            or antecedent.text in self._hits.get(antecedent.id, "")
-        ):
+        if antecedent is None or antecedent.id in self.shown or antecedent.id in self._antecedents:
             return None
-        return antecedent
+        return None if antecedent.text in self._hits.get(antecedent.id, "") else antecedent
 
     def _is_antecedent(self, item: ContextItem) -> bool:
         """Whether a sentence of the item is in already, as the antecedent of a hit."""
@@ -150,7 +140,6 @@ class Selection:
         return antecedent is not None and antecedent is not item and antecedent.text in item.text
 
     def taken(self, section: str) -> int:
-        """Return what a section's items take, with their headers."""
         return self._taken[section]
 
     def is_shown(self, item: ContextItem) -> bool:
@@ -172,12 +161,10 @@ class Selection:
         for chosen_item in self._unread:
             self._shingles.update(chosen_item.shingles)
         self._unread.clear()
-        return bool(item.shingles) and sum(map(self._shingles.__contains__, item.shingles)) >= DUPLICATE_SHARE * len(
-            item.shingles
-        )
+        shared = sum(map(self._shingles.__contains__, item.shingles))
+        return bool(item.shingles) and shared >= DUPLICATE_SHARE * len(item.shingles)
 
     def why_not(self, item: ContextItem) -> Reason:
-        """Return the reason for which an item is not chosen, by what is chosen now."""
         if self.is_shown(item):
             return Reason.ALREADY_IN_RECENT
         return Reason.DUPLICATE if self.is_duplicate(item) else Reason.OVER_BUDGET
@@ -200,7 +187,7 @@ class Selection:
                 if not gaps:
                     break
             elif not self.is_shown(item) and not self.is_duplicate(item):
-                self._add(item, costs)
+                self.add(item, costs)
 
     def drop(self, section: str | None = None) -> bool:
         """Take the least needed item out: what came last, of the section or of that which can best spare it.
@@ -220,7 +207,6 @@ class Selection:
         return False
 
     def keep_required(self) -> None:
-        """Choose what is required, where the recent turns do not show it."""
         for item in self.required:
             if item not in self and not self.is_shown(item):
                 self.add(item)
@@ -316,10 +302,8 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
         if before == (selection.tokens, selection.oldest):
             return
         selection.is_static = False
-        chosen = selection.chosen
-        selection.remove(
-            *(item for name in (HITS, FACTS, SUMMARIES) for item in chosen[name] if selection.is_shown(item))
-        )
+        chosen = [item for name in (HITS, FACTS, SUMMARIES) for item in selection.chosen[name]]
+        selection.remove(*filter(selection.is_shown, chosen))
 
 
 def _are_ranked_together(plan: Plan, room: int) -> bool:
@@ -368,10 +352,8 @@ def recent_window(turns: Sequence[ContextItem], room: int) -> int:
     most = sum(1 for so_far in sums if so_far <= room)
     if most in (0, len(sums)) or any(turn.kind == "block" for turn in turns):
         return most
-    slack = min(
-        LONGEST_STEP * room,
-        max(STEP_SHARE * room, sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)),
-    )
+    newest_turns = sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)
+    slack = min(LONGEST_STEP * room, max(STEP_SHARE * room, newest_turns))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # A window begins at the turn whose number, or one since the turn before, is divisible by the highest power of two.
     starts = [int(turn.first_seq) for turn in turns]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import timedelta
 
 from memstore.language import QUESTION_MARKS, SPOKEN_WORD, is_question, load_phrases, load_words
 from memstore.language.sentences import sentences
 from memstore.models import Hit, Message, Role, Tier
+from memstore.models.messages import SESSION_GAP
 from memstore.store.tokenize import terms
 
 # Words of greetings, thanks, praise, assent and farewell, and those that stand between them. A text of these alone says
@@ -30,12 +30,7 @@ _REFERS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
-MAX_DEPENDENT_WORDS, MAX_FRAGMENT_WORDS = 16, 5
-MAX_FEW_TERMS = 3
 MAX_PIECE_CHARS = 120
-MAX_READ_CHARS = 1000
-# What was said longer before is of another sitting.
-MAX_SITTING_PAUSE = timedelta(hours=4)
 COMMENT_PENALTY = 0.08
 
 
@@ -60,13 +55,10 @@ def needs_antecedent(text: str) -> bool:
     [True, True, False]
     """
     words = len(SPOKEN_WORD.findall(text))
-    if words > MAX_DEPENDENT_WORDS or is_question(text):
-        return False
-    return words <= MAX_FRAGMENT_WORDS or leans(text)
+    return words <= 16 and not is_question(text) and (words <= 5 or leans(text))
 
 
 def leans(text: str) -> bool:
-    """Return whether a text begins as an answer does, or refers to what was said before."""
     return any(pattern.match(text) for pattern in (_ANSWER, _REFERS, _NUMBER))
 
 
@@ -80,11 +72,11 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
 
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
     """
-    skipped = max(0, len(before) - MAX_READ_CHARS)
+    skipped = max(0, len(before) - 1000)
     read, asked = before[skipped:], None
     if any(mark in read for mark in QUESTION_MARKS):
         asked = next((span for span in reversed(sentences(read)) if is_question(read[slice(*span)])), None)
-    if asked is None and len(terms(text)) <= MAX_FEW_TERMS:
+    if asked is None and len(terms(text)) <= 3:
         asked = next((span for span in reversed(sentences(read)) if not says_nothing(read[slice(*span)], names)), None)
     if asked is None:
         return None
@@ -96,9 +88,8 @@ def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tupl
 
 
 def find_antecedent(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
-    """Return the antecedent of a hit in the message before, as a hit; None if it needs none."""
     text = before.text or ""
-    if hit.occurred_at - before.occurred_at > MAX_SITTING_PAUSE or not needs_antecedent(hit.text):
+    if hit.occurred_at - before.occurred_at > SESSION_GAP or not needs_antecedent(hit.text):
         return None
     span = antecedent_span(text, hit.text, names)
     if span is None:

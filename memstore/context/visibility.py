@@ -16,18 +16,16 @@ from uuid import UUID
 
 from memstore.errors import ConfigurationError, InvalidInput
 from memstore.formats.parts import OtherAssistantMessage, content_parts
-from memstore.models import ADDRESSEE, Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.models import ADDRESSEE, INSTRUCTION_ROLES, Fact, Hit, Json, Message, Role, Summary, Tier
+from memstore.models.contexts import Decision, Reason
 from memstore.store import chunks, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-NOTICES = {Role.SYSTEM, Role.DEVELOPER}
-EVERYONE = {"all", "everyone"}
 _MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
 _NAME = re.compile(r"@([^\s,:;，：；]+)")
-UNNAMED_ASSISTANT = "another assistant"
 PREFIX_TOKENS = 2
 
 Rule = Callable[[Message, str], bool]
@@ -37,10 +35,10 @@ S = TypeVar("S", Outline, Summary)
 def addressed(message: Message, viewer: str) -> bool:
     """Return whether a viewer sees a message: the rule "addressed". Of a tool's result its call is asked."""
     is_own, to = same_name(message.name, viewer), addressees(message)
-    if message.role not in NOTICES and is_own:
+    if message.role not in INSTRUCTION_ROLES and is_own:
         return True
     if to:
-        return not to.isdisjoint({canonical(viewer), *EVERYONE})
+        return not to.isdisjoint({canonical(viewer), "all", "everyone"})
     return is_own or message.role == Role.USER
 
 
@@ -69,7 +67,6 @@ def canonical(name: str) -> str:
 
 
 def same_name(name: str | None, other: str) -> bool:
-    """Whether two names are the same one's."""
     return name is not None and canonical(name) == canonical(other)
 
 
@@ -107,7 +104,6 @@ class VisibilityFilter:
 
     @property
     def is_active(self) -> bool:
-        """Whether there is a viewer."""
         return self.viewer is not None
 
     def sees(self, message: Message) -> bool:
@@ -123,20 +119,18 @@ class VisibilityFilter:
 
         By the call's id where results have one, else it is the call that they stand after.
         """
-        viewer = self.viewer
-        if viewer is None or not history:
+        if not self.is_active:
             return list(history)
         calls: dict[str, bool] = {}
-        # Whether the call before, with nothing but results between, is visible.
-        above = False
+        is_last_call_seen = False
         seen = []
         for message in history:
             if message.role == Role.TOOL:
                 call_id = message.tool_call_id
-                visible = above if call_id is None else calls.get(call_id, False)
+                visible = is_last_call_seen if call_id is None else calls.get(call_id, False)
             else:
                 visible = self._visible[message.id] = self.sees(message)
-                above = visible and bool(message.tool_calls)
+                is_last_call_seen = visible and bool(message.tool_calls)
                 calls |= {str(call["id"]): visible for call in message.tool_calls or () if call.get("id") is not None}
             if visible:
                 seen.append(message)
@@ -145,7 +139,6 @@ class VisibilityFilter:
         return seen
 
     async def hits(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
-        """Return those hits that are seen."""
         if not self.is_active:
             return list(hits)
         facts = {hit.id for hit in hits if hit.tier == Tier.FACTS}
@@ -155,15 +148,17 @@ class VisibilityFilter:
                 self._hide("facts" if hit.tier == Tier.FACTS else "hits", hit.tier, hit.id, 0)
         return [hit for hit in hits if hit.id in kept]
 
+    async def facts(self, tx: Transaction, facts: Sequence[Fact]) -> list[Fact]:
+        seen = set(await self.fact_ids(tx, [fact.id for fact in facts]))
+        return [fact for fact in facts if fact.id in seen]
+
     async def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-        """Return the ids of those facts that are seen."""
         if not self.is_active or not facts:
             return list(facts)
         kept = await self._kept(tx, dict.fromkeys(facts, ()), set(facts))
         return [fact for fact in facts if fact in kept]
 
     async def summaries(self, tx: Transaction, summaries: Sequence[S]) -> list[S]:
-        """Return those summaries, whole or as outlines, that are seen."""
         if not self.is_active or not summaries:
             return list(summaries)
         kept = await self._kept(tx, {summary.id: () for summary in summaries}, set())
@@ -177,9 +172,8 @@ class VisibilityFilter:
         decisions = []
         for (section, kind), sizes in self._hidden.items():
             many = f" ({len(sizes)} of this kind)" if len(sizes) > 1 else ""
-            note = f"not visible to {self.viewer}{many}"
-            first, tokens = next(iter(sizes)), sum(sizes.values())
-            decisions.append(Decision(section, kind, first, tokens, Reason.NOT_VISIBLE, note=note))
+            about = (section, kind, next(iter(sizes)), sum(sizes.values()), Reason.NOT_VISIBLE)
+            decisions.append(Decision(*about, note=f"not visible to {self.viewer}{many}"))
         return decisions
 
     async def _kept(self, tx: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
@@ -217,7 +211,7 @@ def _turn_as_seen_by(viewer: str, turn: Turn) -> Turn:
     if first.role != Role.ASSISTANT or same_name(first.name, viewer):
         return turn
     tools = {call.get("id"): name_of(call) for call in first.tool_calls or ()}
-    name = first.name or UNNAMED_ASSISTANT
+    name = first.name or "another assistant"
     return replace(
         turn, messages=tuple(_as_users(message, name, tools.get(message.tool_call_id)) for message in turn.messages)
     )

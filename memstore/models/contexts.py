@@ -55,19 +55,18 @@ class Section:
 class Reason(StrEnum):
     """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it."""
 
-    # Each comment names the module of memstore.context that decides it.
-    RANKED_LOWER = "ranked lower"  # candidates._ranked_lower
-    OVER_BUDGET = "over budget"  # selection.Selection.why_not; layout._turns_left_out, candidates._older_than_read
-    DUPLICATE = "duplicate"  # selection.Selection.why_not; of quotations candidates._recall
-    ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
-    COVERED = "covered by a summary"  # layout._turns_left_out
-    COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
-    SUPERSEDED = "superseded"  # candidates._superseded; of hits candidates._recall
-    EXPIRED = "expired"  # candidates._superseded
-    UNIMPORTANT = "unimportant"  # candidates._recall
-    SAYS_NOTHING = "says nothing alone"  # candidates._recall; of a profile's quotations profile._candidates
-    NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
-    UNPAIRED = "unpaired tool call"  # candidates._unpaired
+    RANKED_LOWER = "ranked lower"
+    OVER_BUDGET = "over budget"
+    DUPLICATE = "duplicate"
+    ALREADY_IN_RECENT = "shown among the recent turns"
+    COVERED = "covered by a summary"
+    COMPRESSED = "compressed by a strategy"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+    UNIMPORTANT = "unimportant"
+    SAYS_NOTHING = "says nothing alone"
+    NOT_VISIBLE = "not visible"
+    UNPAIRED = "unpaired tool call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ class Receipt:
         if moment := self.arguments.get("as_of"):
             lines.append(f"of what was known at {moment}")
         for section, tokens in self.sections.items():
-            bar = "█" * round(BAR_COLUMNS * tokens / self.budget)
+            bar = "█" * round(40 * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
         for section in dict.fromkeys(decision.section for decision in self.decisions()):
             inside = [decision for decision in self.included if decision.section == section]
@@ -230,7 +229,7 @@ class Profile:
         return as_json(self, exclude={"receipt"}) | {"receipt": self.receipt.as_dict()}
 
 
-BAR_COLUMNS, MAX_LISTED_ITEMS, MAX_ITEM_CHARS = 40, 12, 64
+MAX_LISTED_ITEMS, MAX_ITEM_CHARS = 12, 64
 
 
 def _explain(decision: Decision, receipt: Receipt) -> str:

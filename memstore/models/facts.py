@@ -108,13 +108,7 @@ QUARANTINED = "quarantined"
 # "ended" and "expired" are in no column: facts are returned with them
 STORED_ACTIVE = ("active", "ended", "expired")
 FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
-_KINDS = {
-    "event": "episodic",
-    "plan": "episodic",
-    "decision": "episodic",
-    "procedure": "procedural",
-    "task": "episodic",
-}
+_KINDS = dict.fromkeys(("event", "plan", "decision", "task"), "episodic") | {"procedure": "procedural"}
 # The recipe and the actor of what people enter themselves.
 HAND = "hand"
 

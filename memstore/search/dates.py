@@ -159,10 +159,8 @@ def asked_time(text: str) -> AskedTime:
     inside: list[Time] = []
     outside: list[Time] = []
     dates = [*_dates(text)]
-    gaps = [
-        text[left : mention.start]
-        for left, mention in zip([0, *(mention.stop for mention in dates)], dates, strict=False)
-    ]
+    ends = [0, *(mention.stop for mention in dates)]
+    gaps = [text[end : mention.start] for end, mention in zip(ends, dates, strict=False)]
     said = [_related(text, mention, *near) for mention, *near in zip(dates, gaps, [*gaps[1:], ""], strict=False)]
     relation, is_range_end = "", False
     for number, mention in enumerate(said):
@@ -267,7 +265,6 @@ def _after(said: NamedDate) -> date:
 
 
 def named_dates(text: str) -> list[NamedDate]:
-    """Return the dates that a text names, in their order."""
     return [mention.date for mention in _dates(text)]
 
 

@@ -16,10 +16,7 @@ from memstore.language import load_days, load_words
 from memstore.models import FactStep, Hit, Role, Tier
 from memstore.text import format_day
 
-MAX_LATER_FACTS = 2
-MAX_SHORT_WORD_LETTERS = 5
-LEAD_HITS = 10
-NEWEST_LEAD, MAX_SCORE_GAP = 0.2, 0.2
+NEWEST_LEAD = 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
 _CALENDAR = load_words("months") | load_days("en")
@@ -52,7 +49,6 @@ class EndedValue:
     now: FactStep
 
     def is_in(self, hit: Hit) -> bool:
-        """Whether a hit was said before the change, about the subject, and has the value."""
         if hit.occurred_at >= self.now.at or not self._is_about(hit):
             return False
         if sum(word.search(hit.text) is not None for word in self.words) < self.least:
@@ -82,12 +78,10 @@ class Changes:
 
     @property
     def facts(self) -> set[UUID]:
-        """The facts that hold."""
         replacing = {step.fact_id for ends in self.replaced.values() for step in ends}
         return replacing | {value.now.fact_id for value in self.ended}
 
     def restrict(self, facts: Collection[UUID]) -> Changes:
-        """Return the changes to these facts alone."""
         shown = {id: [step for step in ends if step.fact_id in facts] for id, ends in self.replaced.items()}
         ended = [value for value in self.ended if value.now.fact_id in facts]
         return Changes({id: ends for id, ends in shown.items() if ends}, ended)
@@ -109,13 +103,10 @@ class Changes:
         return [hit if hit.later else _mark(hit, self._now(hit)) for hit in hits]
 
     def _now(self, hit: Hit) -> Sequence[FactStep]:
-        if now := self.replaced.get(hit.id):
-            return now
-        return _latest(value.now for value in self.ended if value.is_in(hit))
+        return self.replaced.get(hit.id) or _latest(value.now for value in self.ended if value.is_in(hit))
 
 
 def ended_values(first: Iterable[UUID], steps: Iterable[FactStep]) -> list[EndedValue]:
-    """Return the values of these facts that ended: another one took their place."""
     by_id = {step.fact_id: step for step in steps}
     ended = []
     for fact in (by_id[id] for id in first if id in by_id):
@@ -149,11 +140,8 @@ def _told_names(text: str) -> list[str]:
 
 def _pattern(word: str) -> re.Pattern[str]:
     """Return what finds a word, a long one with another ending too."""
-    stem = (
-        rf"{re.escape(word[:-2])}\w{{1,4}}"
-        if len(word) > MAX_SHORT_WORD_LETTERS and word.isalpha()
-        else rf"{re.escape(word)}s?"
-    )
+    is_long = len(word) > 5 and word.isalpha()
+    stem = rf"{re.escape(word[:-2])}\w{{1,4}}" if is_long else rf"{re.escape(word)}s?"
     return re.compile(rf"(?<!\w){stem}(?!\w)", re.IGNORECASE)
 
 
@@ -169,10 +157,8 @@ def last_of_each(said: Iterable[tuple[UUID, UUID]], steps: Iterable[FactStep]) -
 
 
 def _latest(steps: Iterable[FactStep]) -> list[FactStep]:
-    """Return these facts, each once, the latest first."""
-    return sorted(
-        {step.fact_id: step for step in steps}.values(), key=lambda step: (step.at, step.fact_id), reverse=True
-    )
+    once = {step.fact_id: step for step in steps}
+    return sorted(once.values(), key=lambda step: (step.at, step.fact_id), reverse=True)
 
 
 def _last(fact: FactStep, by_id: Mapping[UUID, FactStep]) -> FactStep | None:
@@ -202,8 +188,7 @@ def mark_outdated(
     by_id = {hit.id: hit.score for hit in hits}
     scores = {fact.id: max([fact.score, *(by_id.get(message, 0.0) for message in fact.sources)]) for fact in facts}
     for fact_id, messages in sources.items():
-        message_scores = [by_id[message] for message in messages if message in by_id]
-        if message_scores:
+        if message_scores := [by_id[message] for message in messages if message in by_id]:
             scores[fact_id] = max(*message_scores, scores.get(fact_id, 0.0))
     replaced = changes.replaced
     asked = {(hit.conversation_id, hit.seq): replaced[hit.id] for hit in hits if hit.id in replaced}
@@ -229,18 +214,17 @@ def lead_newest(hits: Sequence[Hit], question: str) -> list[Hit]:
     which they were said. The question itself, asked before, answers nothing.
     """
     asked = _plain(question)
-    answers = [hit for hit in hits[:LEAD_HITS] if _plain(hit.text) != asked]
-    near = [hit for hit in answers if hit.score >= answers[0].score - MAX_SCORE_GAP]
+    answers = [hit for hit in hits[:10] if _plain(hit.text) != asked]
+    near = [hit for hit in answers if hit.score >= answers[0].score - 0.2]
     days = sorted({hit.occurred_at.date() for hit in near})
     if len(days) < 2:
         return list(hits)
     leads = {id(hit): round(NEWEST_LEAD * days.index(hit.occurred_at.date()) / (len(days) - 1), 6) for hit in near}
-    led = [
-        replace(hit, score=round(hit.score + lead, 6), parts={**hit.parts, "recency": lead})
-        if (lead := leads.get(id(hit)))
-        else hit
-        for hit in hits
-    ]
+    led = []
+    for hit in hits:
+        lead = leads.get(id(hit), 0.0)
+        parts = {**hit.parts, "recency": lead}
+        led.append(replace(hit, score=round(hit.score + lead, 6), parts=parts) if lead else hit)
     return sorted(led, key=lambda hit: -hit.score)
 
 
@@ -248,20 +232,17 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _tell(now: FactStep) -> str:
-    text = " ".join(now.text.split()).rstrip(".")
-    return f"{'taken back: ' if now.is_taken_back else ''}{text}, {format_day(now.at)}"
-
-
 def _mark(hit: Hit, now: Iterable[FactStep]) -> Hit:
     """Return a hit with the latest of these facts that were said after it."""
-    if later := [step for step in now if hit.occurred_at < step.at][:MAX_LATER_FACTS]:
-        return replace(hit, later="; ".join(map(_tell, later)), later_ids=tuple(step.fact_id for step in later))
-    return hit
+    later = [step for step in now if hit.occurred_at < step.at][:2]
+    told = []
+    for step in later:
+        text = " ".join(step.text.split()).rstrip(".")
+        told.append(f"{'taken back: ' if step.is_taken_back else ''}{text}, {format_day(step.at)}")
+    return replace(hit, later="; ".join(told), later_ids=tuple(step.fact_id for step in later)) if later else hit
 
 
 def _rank_behind(hit: Hit, score: float) -> Hit:
-    """Return a hit that is outdated, with at most this score."""
     less = min(0.0, score - 1e-6 - hit.score)
     parts = {**hit.parts, "superseded": round(less, 6)} if less else hit.parts
     return replace(hit, score=round(hit.score + less, 6), parts=parts)

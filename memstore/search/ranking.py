@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 
 from memstore.models import Chunk, Tier
 from memstore.providers import Vectors
-from memstore.search import signals
-from memstore.search.questions import (
-    asks_for_assistant_words,
-    asks_for_list,
-    asks_for_overview,
-    asks_for_overview_or_order,
-)
+from memstore.search import questions, signals
 from memstore.search.signals import Corpus, Floats
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
@@ -63,20 +57,16 @@ OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answer
 SIGNALS_WITHOUT_VECTOR = ("lexical", "lexical_neighbours", "speaker", "date")
 # More than a score with cosines in 32 bits can be wrong.
 MAX_SCORE_ERROR = 1e-3
-BUILT_AT_ONCE = 20
 NEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class RankedChunk:
-    """A chunk, with what each signal adds to its score."""
-
     chunk: Chunk
     parts: Mapping[str, float]
 
     @property
     def score(self) -> float:
-        """The sum of the parts."""
         return round(sum(self.parts.values()), 6)
 
 
@@ -88,9 +78,8 @@ class Ranking:
     build: Callable[[Sequence[int]], Sequence[RankedChunk]]
 
     def of_tiers(self, *tiers: Tier) -> Iterator[RankedChunk]:
-        """Yield the candidates of some tiers, the best first."""
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
-        while batch := list(islice(places, BUILT_AT_ONCE)):
+        while batch := list(islice(places, 20)):
             yield from self.build(batch)
 
 
@@ -112,13 +101,7 @@ class QueryFeatures:
     has_known_words: bool = True
 
 
-def rank(
-    index: UserIndex,
-    features: QueryFeatures,
-    corpus: Corpus,
-    depth: int,
-    allowed: Rows | None = None,
-) -> Ranking:
+def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, allowed: Rows | None = None) -> Ranking:
     """Rank the `depth` best chunks of each tier, in one order.
 
     Only `allowed` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
@@ -129,9 +112,9 @@ def rank(
     allowed = np.arange(len(index)) if allowed is None else allowed
     neighbour_weight = signals.neighbour_weight(index)
     weights = WEIGHTS
-    if asks_for_overview_or_order(features.text):
+    if questions.asks_for_overview_or_order(features.text):
         weights = OVERVIEW_WEIGHTS
-    elif asks_for_list(features.text):
+    elif questions.asks_for_list(features.text):
         weights = LIST_WEIGHTS
     lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, allowed)
     values = {
@@ -140,15 +123,16 @@ def rank(
         "speaker": signals.speaker(index, features.text),
         "date": signals.date(index, features.text),
     }
-    # By words alone nearly all chunks are nothing to the question.
+    # By words alone nearly all chunks are nothing to the question: the latest are there for one that matches nothing.
     if features.vector is None:
-        allowed = _matching(index, values, allowed, weights)
-    asks_assistant = asks_for_assistant_words(features.text)
+        latest = allowed[_order(index, allowed, np.zeros(len(allowed)))[:NEWEST]]
+        allowed = np.union1d(allowed[_sum(values, weights)[allowed] > 0], latest)
+    asks_assistant = questions.asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
     values["is_question"] = signals.is_question(index, features.question_mark_term)
     values["answered_message"] = np.zeros(len(index))
-    boosts_answers = asks_assistant or asks_for_overview(features.text)
+    boosts_answers = asks_assistant or questions.asks_for_overview(features.text)
     rough = values.copy()
     if features.vector is not None:
         rough |= _semantic(index, signals.rough_cosines(index, features.vector), neighbour_weight, slice(None))
@@ -223,14 +207,7 @@ def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
     return total
 
 
-def _matching(index: UserIndex, values: Mapping[str, Floats], allowed: Rows, weights: Mapping[str, float]) -> Rows:
-    """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
-    latest = allowed[_order(index, allowed, np.zeros(len(allowed)))[:NEWEST]]
-    return np.union1d(allowed[_sum(values, weights)[allowed] > 0], latest)
-
-
 def _best(index: UserIndex, scores: Floats, allowed: Rows, depth: int) -> Rows:
-    """Return the rows that may be among the best of their tier."""
     best = []
     for places in _by_tier(index.tiers[allowed]):
         rows = allowed[places]
@@ -268,7 +245,6 @@ def _ranking(index: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: i
 
 
 def best_of_each(candidates: Iterable[RankedChunk]) -> Iterator[RankedChunk]:
-    """Yield only the best chunk of each item, in the order given."""
     seen: set[UUID] = set()
     for candidate in candidates:
         if candidate.chunk.item_id not in seen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,6 @@ HALF_TOKENS = 60
 CHARS_PER_TOKEN = 4
 # A megabyte stays in a processor's cache.
 MAX_SUMS_AT_ONCE = 2**17
-MAX_EVENT_STEPS = 8
 HEADER_TOKENS = 10
 
 
@@ -47,7 +46,6 @@ class Corpus:
 
     @property
     def mean_length(self) -> float:
-        """The mean length of a chunk, in terms."""
         return max(self.length / max(1, self.chunks), 1e-9)
 
 
@@ -159,16 +157,12 @@ def _by_best(scores: Floats, allowed: Rows) -> Floats:
 
 def speaker(index: UserIndex, text: str) -> Floats:
     """Return 1 for what the speaker said whom the question names, where it names exactly one."""
-    name = _only_name(text, index.speaker_names)
-    if name is None:
+    names = enumerate(index.speaker_names)
+    named = [place for place, name in names if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)]
+    if len(named) != 1:
         return np.zeros(len(index))
-    said: Floats = (index.speaker_ids == index.speaker_names.index(name)).astype(np.float64)
+    said: Floats = (index.speaker_ids == named[0]).astype(np.float64)
     return said
-
-
-def _only_name(text: str, names: Iterable[str]) -> str | None:
-    named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)}
-    return named.pop() if len(named) == 1 else None
 
 
 def date(index: UserIndex, text: str) -> Floats:
@@ -214,7 +208,6 @@ def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
 
 
 def answered_rows(index: UserIndex, rows: Rows) -> Rows:
-    """Return the chunks of what the rows answer."""
     messages, answered = index.messages_and_answered
     asked = answered[rows]
     return np.flatnonzero(np.isin(messages, asked[asked >= 0]))
@@ -227,6 +220,6 @@ def same_session(index: UserIndex, best: int, rows: Rows) -> Floats:
     """
     session, short = index.sessions, neighbour_weight(index)
     steps = np.abs(index.seqs[rows] - index.seqs[best])
-    beside = (session[rows] == session[best]) & (session[best] > 0) & (steps > 0) & (steps <= MAX_EVENT_STEPS)
+    beside = (session[rows] == session[best]) & (session[best] > 0) & (steps > 0) & (steps <= 8)
     near: Floats = beside * index.by_person[rows] * short[rows] * short[best]
     return near

@@ -255,11 +255,9 @@ def view_of(
 
 def _tokens_of(message: Message, counter: TokenCounter) -> int:
     """Return about the tokens of a message: what is stored, where the same counter counted it."""
-    return (
-        message.tokens + MESSAGE_OVERHEAD_TOKENS
-        if message.counter == counter.name
-        else counter.count_message(message.as_chat())
-    )
+    if message.counter == counter.name:
+        return message.tokens + MESSAGE_OVERHEAD_TOKENS
+    return counter.count_message(message.as_chat())
 
 
 def compress(view: ConversationView, strategies: Sequence[Strategy]) -> ConversationView:
@@ -287,9 +285,7 @@ class _SummaryTree:
     """
 
     def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
-        self.ordered = sorted(
-            summaries, key=lambda summary: (summary.from_seq, -summary.to_seq, -summary.level, summary.id)
-        )
+        self.ordered = sorted(summaries, key=lambda each: (each.from_seq, -each.to_seq, -each.level, each.id))
         self._starts = [summary.from_seq for summary in self.ordered]
         self._upto_seq = upto_seq
 

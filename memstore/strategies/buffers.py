@@ -19,26 +19,9 @@ from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find
 from memstore.language.sentences import sentences
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
-from memstore.strategies.base import (
-    PROTECTED_TURNS,
-    Block,
-    ConversationView,
-    Entry,
-    Strategy,
-    Turn,
-    cover,
-)
+from memstore.strategies.base import PROTECTED_TURNS, Block, ConversationView, Entry, Strategy, Turn, cover
 
-MIN_OUTCOME_TOKENS, MAX_OUTCOME_TOKENS = 30, 120
-# Of a digest's tokens; each outcome is as long as the room allows.
-CALLS_SHARE = 0.5
-# Of a block's tokens: the other half is for what no summary says, such as what tools gave.
-SUMMARIES_SHARE = 0.5
-MAX_LINE_CHARS = 400
-EMPTY_BLOCK_TEXT = "…"
-MAX_EPISODE_TOKENS = 400
 MAX_SHORTENED_CHARS = 200
-MAX_TURNS_BEFORE_CALL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +62,7 @@ class Compaction:
             known = []
             if room > 0:
                 lines.append(digest(calls, [turn for entry in run for turn in entry.turns], room, upto))
-            blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY_BLOCK_TEXT, since))
+            blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or "…", since))
         return view.with_blocks(blocks)
 
     def _find_boundary(self, view: ConversationView) -> tuple[int, int]:
@@ -155,9 +138,8 @@ class Hierarchical(Strategy):
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view in its three parts."""
         told = self.summary + self.facts
-        return Compaction(1.2 * self.recent + told, self.recent + told, self.summary, self.facts, self.middle).run(
-            view, self
-        )
+        trigger, target = 1.2 * self.recent + told, self.recent + told
+        return Compaction(trigger, target, self.summary, self.facts, self.middle).run(view, self)
 
 
 def _share(view: ConversationView, runs: Sequence[Sequence[Entry]], share: float) -> list[tuple[Sequence[Entry], int]]:
@@ -184,12 +166,12 @@ def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -
     view = calls.view
     first, last = turns[0].first_seq, turns[-1].last_seq
     inside = [summary for summary in view.summaries if first <= summary.from_seq and summary.to_seq <= last]
-    above = sorted(cover(inside, last, int(SUMMARIES_SHARE * limit)), key=lambda summary: summary.from_seq)
+    # The other half is for what no summary says, such as what tools gave.
+    above = sorted(cover(inside, last, limit // 2), key=lambda summary: summary.from_seq)
     written = [" ".join(summary.text.split()) for summary in above if summary.text != EMPTY_SUMMARY]
     room = limit - sum(view.counter.count(f"{text}\n") for text in written)
     said = "\n".join(written)
-    share = int(CALLS_SHARE * room / max(1, sum(map(is_call, turns))))
-    outcome = max(MIN_OUTCOME_TOKENS, min(MAX_OUTCOME_TOKENS, share))
+    outcome = max(30, min(120, int(0.5 * room / max(1, sum(map(is_call, turns))))))
     lines: list[str] = []
     for turn in turns:
         lines += [f"Tool: {calls.summarize(turn, upto, outcome)}"] if is_call(turn) else sentence_lines([turn])
@@ -204,7 +186,7 @@ def sentence_lines(turns: Sequence[Turn]) -> list[str]:
         if first.text:
             who = first.name or first.role.capitalize()
             spans = sentences(first.text)[:MAX_SENTENCES]
-            lines += [f"{who}: {' '.join(first.text[start:stop].split())[:MAX_LINE_CHARS]}" for start, stop in spans]
+            lines += [f"{who}: {' '.join(first.text[start:stop].split())[:400]}" for start, stop in spans]
     return lines
 
 
@@ -243,7 +225,7 @@ class GoalBatch(Strategy):
             if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
                 continue
             present = goals[place + self.older_than][0].turns[0] if self.older_than else turns[-1]
-            limit = min(MAX_EPISODE_TOKENS, int(self.share * sum(view.whole(entry) for entry in goal)))
+            limit = min(400, int(self.share * sum(view.whole(entry) for entry in goal)))
             text = _episode(calls, turns, calls.places[present.first_seq], limit)
             blocks.append(view.block(self, goal, text, present.last_seq))
         return view.with_blocks(blocks)
@@ -258,13 +240,10 @@ def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int)
     goal = _join(best_lines(view, sentence_lines(asked), limit // 4))
     answer = _join(best_lines(view, sentence_lines(said), limit // 4))
     room = limit - view.counter.count(goal) - view.counter.count(answer)
-    return "\n".join(
-        [
-            f"Goal: {goal or _join(sentence_lines(asked[:1]))[:MAX_SHORTENED_CHARS]}",
-            *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
-            f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:MAX_SHORTENED_CHARS]}",
-        ]
-    )
+    lines = [f"Goal: {goal or _join(sentence_lines(asked[:1]))[:MAX_SHORTENED_CHARS]}"]
+    lines += [f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done]
+    lines.append(f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:MAX_SHORTENED_CHARS]}")
+    return "\n".join(lines)
 
 
 def _split_goals(view: ConversationView) -> list[list[Entry]]:
@@ -357,7 +336,7 @@ class ToolSummaries:
         """
         place = self.places[turn.first_seq]
         question = self._questions[place]
-        around = self._names[max(0, place - MAX_TURNS_BEFORE_CALL) : upto + 1]
+        around = self._names[max(0, place - 6) : upto + 1]
         request = f"{question.text if question else ''} {_spoken(turn)}"
         sought = Focus(frozenset(terms(request)), frozenset().union(*around))
         return describe_turn(turn.messages[0], turn.messages[1:], sought, limit, self.view.counter.count)

@@ -42,7 +42,6 @@ from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
-DEFAULT_PROFILE_SHARE = 0.1
 # Of the tokens of summaries in a context: the rest are blanks, and the fence.
 TEXT_SHARE = 0.9
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
@@ -124,7 +123,7 @@ def _add_profile(
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
     room = max(1, room_for_sections(request.system, target))
-    most = DEFAULT_PROFILE_SHARE if wanted.maximum is None else wanted.maximum
+    most = 0.1 if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE_SECTION}>\n</{PROFILE_SECTION}>"})
     profile = compose_profile(source, counter, int((tokens - around) * TEXT_SHARE))
@@ -155,8 +154,8 @@ class ContextBuilder:
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
-        if covering := self._cover(layout):
-            [older] = self.database.read(resolved.request.user_id, summaries.some([outline.id for outline in covering]))
+        if covering := [outline.id for outline in self._cover(layout)]:
+            [older] = self.database.read(resolved.request.user_id, summaries.some(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return layout.compose(older)
 
@@ -190,7 +189,6 @@ class ContextBuilder:
         return Layout(candidates, target, sum(outline.tokens for outline in history.outlines if outline.level == 1))
 
     def _cover(self, layout: Layout) -> Sequence[Outline]:
-        """Return the summaries of what is older than the recent turns."""
         outlines = self.history.outlines
         upto_seq = min(layout.shown_from - 1, max((outline.to_seq for outline in outlines), default=0))
         return cover(outlines, upto_seq, int(layout.summary_tokens * TEXT_SHARE))
@@ -288,13 +286,9 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
             receipt = replace(receipt, id=ids.uuid7())
         id = None if receipt.id is None else str(receipt.id)
         for step in receipt.compressed:
-            body = {
-                "strategy": step.strategy,
-                "before": step.tokens_before,
-                "after": step.tokens_after,
-                "saved": step.saved,
-            }
-            tx.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+            tokens: Json = {"before": step.tokens_before, "after": step.tokens_after, "saved": step.saved}
+            about = (EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id)
+            tx.record_event(*about, receipt=id, strategy=step.strategy, **tokens)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
         tx.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
@@ -303,7 +297,6 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
 
 
 def _statistics(resolved: ResolvedRequest, history: ConversationHistory) -> Json:
-    """Return how many messages the conversation has, and by which strategies it was compressed."""
     last = resolved.last
     if resolved.request.as_of is not None:
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)

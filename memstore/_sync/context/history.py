@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
-from memstore.strategies.base import Turn, split_turns
+from memstore.strategies.base import MESSAGE_OVERHEAD_TOKENS, Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
@@ -32,15 +32,7 @@ STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
 STANDING_IN_SMALL = STANDING[:2]
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 STANDING_FIRST = (ALLERGY, "answer_style", "diet")
-NAME = "name"
-# A viewer sees only some of these; those that are pinned are not counted.
-MAX_VIEWER_STANDING = 100
-EXPECTED_MESSAGE_TOKENS = 32
 STRATEGY_MESSAGES, STRATEGY_STEP = 4000, 1000
-# 64 cost what another round trip does.
-MIN_PAGE_MESSAGES, MAX_PAGE_MESSAGES = 64, 2000
-MAX_VIEWER_MESSAGES = 20_000
-MIN_OVERHEAD_TOKENS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +65,9 @@ def _newest_question(tx: Transaction, resolved: ResolvedRequest, tail: Sequence[
     `tail` are its newest messages, in order.
     """
     visibility = resolved.visibility
-    if message := next(
-        (message for message in reversed(tail) if message.role == Role.USER and visibility.sees(message)), None
-    ):
-        return message
+    for message in reversed(tail):
+        if message.role == Role.USER and visibility.sees(message):
+            return message
     if visibility.is_active or not tail or tail[0].seq <= resolved.after_seq + 1:
         return None
     request = resolved.request
@@ -107,7 +98,6 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
 
 
 def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
-    """Return the read of standing facts."""
     types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
     place = request.conversation_id, request.title
     return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
@@ -138,9 +128,9 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
     turns, unpaired = split_turns(visible)
     since = [outline for outline in every if outline.from_seq > resolved.after_seq]
     if visibility.is_active:
-        ranked = tx.get(read_standing(request, MAX_VIEWER_STANDING))
-        seen = set(visibility.fact_ids(tx, [fact.id for fact in ranked]))
-        ranked = [fact for fact in ranked if fact.id in seen]
+        # A viewer sees only some of these; those that are pinned are not counted.
+        ranked = tx.get(read_standing(request, 100))
+        ranked = visibility.facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
@@ -166,28 +156,18 @@ def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
     """
     once: dict[object, Fact] = {}
     for fact in known_facts:
-        if fact.importance == ALWAYS or root_of(fact.attribute) != NAME or fact.text.startswith("The user's "):
-            once.setdefault(
-                (fact.subject, fact.attribute, fact.value) if fact.attribute and fact.value else fact.id, fact
-            )
+        if fact.importance == ALWAYS or root_of(fact.attribute) != "name" or fact.text.startswith("The user's "):
+            is_in_slot = fact.attribute and fact.value
+            once.setdefault((fact.subject, fact.attribute, fact.value) if is_in_slot else fact.id, fact)
     denials = {fact.id for fact in once.values() if denies_allergy(fact.attribute, fact.value, fact.text)}
     standing = sorted(once.values(), key=lambda fact: (fact.importance != ALWAYS, fact.id in denials, _is_others(fact)))
     if standing and standing[0].importance != ALWAYS and standing[0].id in denials:
         return []
-    return [
-        Hit(
-            Tier.FACTS,
-            fact.id,
-            fact.text,
-            0,
-            {},
-            tuple(fact.sources),
-            fact.occurred_at,
-            valid_to=fact.valid_to,
-            importance=fact.importance,
-        )
-        for fact in standing
-    ]
+    hits = []
+    for fact in standing:
+        hit = Hit(Tier.FACTS, fact.id, fact.text, 0, {}, tuple(fact.sources), fact.occurred_at)
+        hits.append(replace(hit, valid_to=fact.valid_to, importance=fact.importance))
+    return hits
 
 
 def _is_others(fact: Fact) -> bool:
@@ -203,14 +183,13 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
     seen = visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
     if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
-    known_facts = [fact for fact in facts.facts(tx, as_of=request.as_of) if fact.importance != UNIMPORTANT]
-    kept = set(visibility.fact_ids(tx, [fact.id for fact in known_facts]))
-    return seen, [fact for fact in known_facts if fact.id in kept]
+    known_facts = visibility.facts(tx, facts.facts(tx, as_of=request.as_of))
+    return seen, [fact for fact in known_facts if fact.importance != UNIMPORTANT]
 
 
-def _page_size(tokens: int, size: float = EXPECTED_MESSAGE_TOKENS) -> int:
-    """Return how many messages of this size to read for so many tokens."""
-    return max(MIN_PAGE_MESSAGES, min(MAX_PAGE_MESSAGES, int(tokens / size)))
+def _page_size(tokens: int, message_tokens: float = 32) -> int:
+    # 64 messages cost what another round trip does.
+    return max(64, min(2000, int(tokens / message_tokens)))
 
 
 def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedRequest) -> list[Message]:
@@ -223,14 +202,11 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
     tokens = 0
     while page:
         read += page
-        tokens += sum(message.tokens + MIN_OVERHEAD_TOKENS for message in page if visibility.may_see(message))
+        tokens += sum(message.tokens + MESSAGE_OVERHEAD_TOKENS for message in page if visibility.may_see(message))
         # Results are nothing without their call.
-        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL
-        if (
-            enough
-            or read[-1].seq <= resolved.after_seq + 1
-            or (visibility.is_active and len(read) >= MAX_VIEWER_MESSAGES)
-        ):
+        is_enough = tokens >= resolved.budget and read[-1].role != Role.TOOL
+        is_too_many = visibility.is_active and len(read) >= 20_000
+        if is_enough or is_too_many or read[-1].seq <= resolved.after_seq + 1:
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
         older = messages.read_newest(request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
@@ -261,14 +237,12 @@ def read_profile_source(
     It has none of the facts `without`, and none that a viewer does not see.
     """
     known_facts = facts.facts(tx, as_of=as_of)
-    if visibility is not None and visibility.is_active:
-        seen = set(visibility.fact_ids(tx, [fact.id for fact in known_facts]))
-        known_facts = [fact for fact in known_facts if fact.id in seen]
+    if visibility is not None:
+        known_facts = visibility.facts(tx, known_facts)
     if subject is None:
         counts = Counter(fact.subject.partition("'s ")[0] for fact in known_facts)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known_facts if f"{fact.subject}'s ".casefold().startswith(owner)]
-    about = [fact for fact in about if fact.importance != UNIMPORTANT]
-    about = [fact for fact in about if fact.id not in without]
+    about = [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]
     return ProfileSource(subject, about, as_of)

@@ -33,7 +33,6 @@ BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGY, VISIBILITY, SECTIONS = "strategy", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGY, VISIBILITY, SECTIONS)
 PROFILE_SECTION = "profile"
-LARGEST_BUDGET = 10**9
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
 
@@ -75,10 +74,9 @@ class Request:
         """
         if not redactor.detectors:
             return self
-        redactor.reject_secret_names(**{f"tool_{number}": name_of(tool) for number, tool in enumerate(self.tools)})
-        redactor.reject_secret_names(
-            **{f"section_{number}": section.name for number, section in enumerate(self.sections)}
-        )
+        tools = {f"tool_{number}": name_of(tool) for number, tool in enumerate(self.tools)}
+        sections = {f"section_{number}": section.name for number, section in enumerate(self.sections)}
+        redactor.reject_secret_names(**tools, **sections)
         counts: Counter[str] = Counter()
         return replace(
             self,
@@ -90,7 +88,6 @@ class Request:
         )
 
     def check(self) -> None:
-        """Raise `InvalidInput` for texts that nobody could store or send, and for a budget that is none."""
         if self.budget is not None:
             _check_tokens("budget", self.budget)
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
@@ -124,13 +121,11 @@ class ResolvedRequest:
 
     @property
     def rule(self) -> str:
-        """The name of the rule of visibility."""
         rule = self.request.visibility
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
 def reads_to_resolve(request: Request) -> list[Read[Any]]:
-    """Return what a transaction that resolves the request reads first."""
     return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
 
 
@@ -149,7 +144,15 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
     request = replace(
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
-    budget, reserve = _check_budget(request)
+    if request.budget is None:
+        raise InvalidInput(
+            "How many tokens may the context have? Give budget=…, or set context_budget: with the conversation "
+            "(update), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
+        )
+    budget, reserve = request.budget, request.reserve or 0
+    _check_tokens("budget", budget)
+    _check_tokens("reserve", reserve)
+    _check_reserve(budget, reserve)
     sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
     return ResolvedRequest(
         request,
@@ -166,19 +169,6 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
     )
 
 
-def _check_budget(request: Request) -> tuple[int, int]:
-    if request.budget is None:
-        raise InvalidInput(
-            "How many tokens may the context have? Give budget=…, or set context_budget: with the conversation "
-            "(update), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
-        )
-    budget, reserve = request.budget, request.reserve or 0
-    _check_tokens("budget", budget)
-    _check_tokens("reserve", reserve)
-    _check_reserve(budget, reserve)
-    return budget, reserve
-
-
 def _check_reserve(budget: int, reserve: int) -> None:
     if reserve >= budget:
         raise InvalidInput(f"budget={budget} with reserve={reserve} leaves nothing; give a smaller reserve.")
@@ -186,16 +176,15 @@ def _check_reserve(budget: int, reserve: int) -> None:
 
 def _check_tokens(name: str, tokens: object) -> None:
     least = 0 if "reserve" in name else 1
-    if type(tokens) is not int or not least <= tokens <= LARGEST_BUDGET:
+    if type(tokens) is not int or not least <= tokens <= 10**9:
         raise InvalidInput(f"{name}={tokens!r:.60}: give a whole number of tokens from {least} to 10**9.")
 
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    kept_settings = {
-        name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED_SETTING
-    }
-    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | kept_settings
+    settings = {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)}
+    given = {name: value for name, value in (kept or {}).items() if value is not None}
+    return {name: value for name, value in (settings | given).items() if name != CLEARED_SETTING}
 
 
 def check_settings(settings: Mapping[str, Any]) -> Json:
