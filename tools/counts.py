@@ -20,12 +20,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "memstore"
 LIMITS = {
-    "module constants": 1386,
-    "regular expressions": 299,
-    "comments behind a line": 174,
+    "module constants": 1157,
+    "regular expressions": 227,
+    "comments behind a line": 154,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 42_680,
+    "lines": 40_446,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}
