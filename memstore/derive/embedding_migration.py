@@ -68,15 +68,17 @@ async def migrate(
     model = Model.of(target)
     counts = _Counts(progress)
     async with embedding_models.advisory_lock(database):
-        former = await embedding_models.begin(database, model)
-        is_active = former is not None and former.id == model.id
+        is_active = (await embedding_models.begin(database, model)).id == model.id
         migration = _Migration(database, replace(dependencies, embedder=target), model, is_active, counts)
         await migration.count_missing()
         await migration.fill()
         while not is_active:
             try:
-                async with embedding_models.switch(database, model):
-                    await migration.fill_rest()
+                async with (
+                    embedding_models.separate_pool(database) as separate,
+                    embedding_models.switch(separate, model),
+                ):
+                    await replace(migration, database=separate).fill_rest()
                 break
             except ConcurrentUpdate:
                 await migration.fill()
@@ -205,7 +207,7 @@ async def clean(database: Database) -> MigrationReport:
         retired = [model.id for model in models if model.state == RETIRED]
         async for user, _ in messages.everybody(database):
             removed = await _clean_user(database, user, retired) if retired else 0
-            done.update(users=removed > 0, vectors=removed)
+            done.update(users=int(removed > 0), vectors=removed)
     return MigrationReport(done["users"], done["vectors"])
 
 
@@ -230,7 +232,7 @@ async def status(database: Database) -> list[EmbeddingStatus]:
             for _, *model, chunk_count, made in await vectors.count(tx):
                 missing = 0 if model[-1] == RETIRED else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
-                total.update(users=made > 0, chunks=chunk_count, vectors=made, missing=missing)
+                total.update(users=int(made > 0), chunks=chunk_count, vectors=made, missing=missing)
     return [
         EmbeddingStatus(*key, *(total[kind] for kind in ("users", "chunks", "vectors", "missing")))
         for key, total in totals.items()

@@ -61,7 +61,7 @@ def choose_embedder(models: Sequence[Model], setting: Embedder | None, load: Emb
         raise EmbedderMismatch(
             f"The vectors of this store are made by {active.name!r}, and the embedder is set to {setting.name!r}; they "
             f"do not mix. Set embedder to {setting_of(active.name)!r} (settings, or MEMSTORE_EMBEDDER), or migrate: "
-            f"memstore embeddings migrate --to {setting.name}"
+            f"memstore embeddings migrate --to {setting_of(setting.name)}"
         )
     return load(active.name, active.dimensions)
 

@@ -53,11 +53,11 @@ async def lock(tx: Transaction, model: Model | None, *, for_documents: bool = Fa
         await tx.run(SQL["skip_number"])
 
 
-async def begin(database: Database, target: Model) -> Model | None:
-    """Let vectors of the target be made while the active model goes on; return the active model before.
+async def begin(database: Database, target: Model) -> Model:
+    """Let vectors of the target be made while the active model goes on; return the active model.
 
-    If the target is active, a migration away from it is given up. Raises `Conflict` if a migration to a third model is
-    not done.
+    If the target is active, a migration away from it is given up; where none is, it is active at once. Raises
+    `Conflict` if a migration to a third model is not done.
     """
     async with _writers_locked_out(database) as connection:
         models = await _read(connection)
@@ -68,8 +68,8 @@ async def begin(database: Database, target: Model) -> Model | None:
                     await _change(connection, model, RETIRED)
             return active
         ensure_none_building(models, but=target.id)
-        await _change(connection, target, BUILDING)
-    return active
+        await _change(connection, target, BUILDING if active else ACTIVE)
+    return active or target
 
 
 @asynccontextmanager
@@ -90,12 +90,24 @@ async def switch(database: Database, target: Model) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def separate_pool(database: Database) -> AsyncIterator[Database]:
+    """Open the database again with connections of its own: writers who are kept waiting may hold all of the other's."""
+    separate = Database(database.url, 2, max_chunks=database.max_chunks)
+    await separate.open()
+    try:
+        yield separate
+    finally:
+        await separate.close()
+
+
+@asynccontextmanager
 async def advisory_lock(database: Database) -> AsyncIterator[None]:
     """Keep other processes from migrating embeddings meanwhile; raises `Conflict` where one does.
 
     The lock is that of a transaction, which is open for as long: killed, a process lets go of it.
     """
     async with database.owner_transaction() as connection:
+        await connection.execute(SQL["for_hours"])
         row = await (await connection.execute(SQL["alone"])).fetchone()
         if row is None or not row[0]:
             raise Conflict("Embeddings are being migrated by another process: let it end, or stop it, then try again.")
@@ -108,6 +120,7 @@ async def _writers_locked_out(database: Database) -> AsyncIterator[AsyncConnecti
     async with database.owner_transaction() as connection:
         if database.capabilities.role:
             await database.take_role(connection)
+        await connection.execute(SQL["for_minutes"])
         await connection.execute(SQL["exclude"])
         yield connection
 

@@ -12,10 +12,11 @@ END $$
 ALTER TABLE embedding_models NO FORCE ROW LEVEL SECURITY
 
 -- keep --
--- The embedding models of users, until the transaction ends; the one that serves most of them goes on.
+-- The embedding models of users, until the transaction ends; the one that serves most of them goes on, or the first that
+-- was in the making where none served.
 SELECT set_config('memstore.models', coalesce((
     SELECT jsonb_agg(jsonb_build_object('id', m.id, 'name', m.name, 'dimensions', m.dimensions, 'created_at', m.created_at,
-                                        'state', CASE WHEN m.place = 1 AND m.users > 0 THEN 'serving' ELSE 'retired' END))
+                                        'state', CASE WHEN m.place = 1 THEN 'serving' ELSE 'retired' END))
     FROM (SELECT c.*, row_number() OVER (ORDER BY c.users DESC, c.created_at, c.id) AS place
           FROM (SELECT e.id, e.name, e.dimensions, min(e.created_at) AS created_at,
                        count(*) FILTER (WHERE e.state = 'serving') AS users

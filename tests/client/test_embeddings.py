@@ -466,6 +466,19 @@ async def test_all_users_stay_on_the_old_one_until_all_are_done(
         assert (found.key, found.score is not None) == ("late", True)
 
 
+async def test_the_first_embedder_of_a_store_is_active_before_its_vectors_are_made(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off, its vectors are those that `clean` keeps, and no other becomes the first."""
+    async with await opened(url, "none") as store:
+        await talked(store)
+        await cut_off(store, monkeypatch, 0)
+        assert (await states(store))[NEW][0] == "serving"
+    async with await opened(url, OLD) as other:
+        with pytest.raises(EmbedderMismatch):
+            await other.user("alice").recall("Porto")
+
+
 async def test_of_two_embedders_at_once_one_is_the_store_s_and_nothing_is_lost(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,15 +75,17 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     model = Model.of(target)
     counts = _Counts(progress)
     with embedding_models.advisory_lock(database):
-        former = embedding_models.begin(database, model)
-        is_active = former is not None and former.id == model.id
+        is_active = (embedding_models.begin(database, model)).id == model.id
         migration = _Migration(database, replace(dependencies, embedder=target), model, is_active, counts)
         migration.count_missing()
         migration.fill()
         while not is_active:
             try:
-                with embedding_models.switch(database, model):
-                    migration.fill_rest()
+                with (
+                    embedding_models.separate_pool(database) as separate,
+                    embedding_models.switch(separate, model),
+                ):
+                    replace(migration, database=separate).fill_rest()
                 break
             except ConcurrentUpdate:
                 migration.fill()
@@ -212,7 +214,7 @@ def clean(database: Database) -> MigrationReport:
         retired = [model.id for model in models if model.state == RETIRED]
         for user, _ in messages.everybody(database):
             removed = _clean_user(database, user, retired) if retired else 0
-            done.update(users=removed > 0, vectors=removed)
+            done.update(users=int(removed > 0), vectors=removed)
     return MigrationReport(done["users"], done["vectors"])
 
 
@@ -237,7 +239,7 @@ def status(database: Database) -> list[EmbeddingStatus]:
             for _, *model, chunk_count, made in vectors.count(tx):
                 missing = 0 if model[-1] == RETIRED else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
-                total.update(users=made > 0, chunks=chunk_count, vectors=made, missing=missing)
+                total.update(users=int(made > 0), chunks=chunk_count, vectors=made, missing=missing)
     return [
         EmbeddingStatus(*key, *(total[kind] for kind in ("users", "chunks", "vectors", "missing")))
         for key, total in totals.items()

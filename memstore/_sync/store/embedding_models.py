@@ -54,11 +54,11 @@ def lock(tx: Transaction, model: Model | None, *, for_documents: bool = False) -
         tx.run(SQL["skip_number"])
 
 
-def begin(database: Database, target: Model) -> Model | None:
-    """Let vectors of the target be made while the active model goes on; return the active model before.
+def begin(database: Database, target: Model) -> Model:
+    """Let vectors of the target be made while the active model goes on; return the active model.
 
-    If the target is active, a migration away from it is given up. Raises `Conflict` if a migration to a third model is
-    not done.
+    If the target is active, a migration away from it is given up; where none is, it is active at once. Raises
+    `Conflict` if a migration to a third model is not done.
     """
     with _writers_locked_out(database) as connection:
         models = _read(connection)
@@ -69,8 +69,8 @@ def begin(database: Database, target: Model) -> Model | None:
                     _change(connection, model, RETIRED)
             return active
         ensure_none_building(models, but=target.id)
-        _change(connection, target, BUILDING)
-    return active
+        _change(connection, target, BUILDING if active else ACTIVE)
+    return active or target
 
 
 @contextmanager
@@ -91,12 +91,24 @@ def switch(database: Database, target: Model) -> Iterator[None]:
 
 
 @contextmanager
+def separate_pool(database: Database) -> Iterator[Database]:
+    """Open the database again with connections of its own: writers who are kept waiting may hold all of the other's."""
+    separate = Database(database.url, 2, max_chunks=database.max_chunks)
+    separate.open()
+    try:
+        yield separate
+    finally:
+        separate.close()
+
+
+@contextmanager
 def advisory_lock(database: Database) -> Iterator[None]:
     """Keep other processes from migrating embeddings meanwhile; raises `Conflict` where one does.
 
     The lock is that of a transaction, which is open for as long: killed, a process lets go of it.
     """
     with database.owner_transaction() as connection:
+        connection.execute(SQL["for_hours"])
         row = (connection.execute(SQL["alone"])).fetchone()
         if row is None or not row[0]:
             raise Conflict("Embeddings are being migrated by another process: let it end, or stop it, then try again.")
@@ -109,6 +121,7 @@ def _writers_locked_out(database: Database) -> Iterator[Connection[Any]]:
     with database.owner_transaction() as connection:
         if database.capabilities.role:
             database.take_role(connection)
+        connection.execute(SQL["for_minutes"])
         connection.execute(SQL["exclude"])
         yield connection
 

@@ -29,3 +29,11 @@ UPDATE users SET last_chunk = last_chunk + 1 WHERE user_id = %(user_id)s
 -- alone --
 -- One migration at a time, for as long as the transaction is open: two would compute everything twice.
 SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:embeddings', 0)) AS taken
+
+-- for_hours --
+-- A migration idles in its transaction for as long as it embeds, whatever the server allows others.
+SELECT set_config('idle_in_transaction_session_timeout', '0', true)
+
+-- for_minutes --
+-- A process that is stopped while writers wait for it lets go of them.
+SELECT set_config('idle_in_transaction_session_timeout', '2min', true)
