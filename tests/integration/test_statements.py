@@ -37,6 +37,8 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("archive", "snapshot"),
     ("erasure", "impatiently"),
     ("erasure", "as_operator"),
+    ("embedding_models", "for_hours"),
+    ("embedding_models", "for_minutes"),
 }
 BEGIN = {("database", "begin"), ("database", "commit")}
 DDL = {  # by the tables' owner, with literals

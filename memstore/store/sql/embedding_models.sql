@@ -32,8 +32,8 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:embeddings', 0)) AS 
 
 -- for_hours --
 -- A migration idles in its transaction for as long as it embeds, whatever the server allows others.
-SELECT set_config('idle_in_transaction_session_timeout', '0', true)
+SET LOCAL idle_in_transaction_session_timeout = 0
 
 -- for_minutes --
 -- A process that is stopped while writers wait for it lets go of them.
-SELECT set_config('idle_in_transaction_session_timeout', '2min', true)
+SET LOCAL idle_in_transaction_session_timeout = '2min'
