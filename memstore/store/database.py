@@ -74,7 +74,6 @@ class Transaction:
         # The embedding model that stays active until the end, as this transaction writes vectors of it.
         self.embedding_model: UUID | None = None
         self._outbox = outbox
-        # With it ends the confinement to a user.
         self._has_ended = False
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
@@ -228,7 +227,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if self._has_ended:
-            raise RuntimeError("The transaction has committed: what comes after it needs one of its own.")
+            raise RuntimeError("The transaction and its scope have ended: what comes after needs one of its own.")
 
     def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         self._check_open()
