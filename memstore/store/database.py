@@ -227,7 +227,7 @@ class Transaction:
 
     def _check_open(self) -> None:
         if self._has_ended:
-            raise RuntimeError("The transaction and its scope have ended: what comes after needs one of its own.")
+            raise RuntimeError("The transaction has committed: what comes after it needs one of its own.")
 
     def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         self._check_open()
