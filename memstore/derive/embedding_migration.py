@@ -101,7 +101,7 @@ class _Migration:
         async for user in vectors.read_reach(self.database):
             async with self.database.user_transaction(user.id) as tx:
                 missing = {id: chunk_count - made for id, *_, chunk_count, made in await vectors.count(tx)}
-                self.counts.total += missing[self.model.id] + await documents.count_lacking(tx, self.model.id)
+                self.counts.total += missing.get(self.model.id, 0) + await documents.count_lacking(tx, self.model.id)
 
     async def fill(self) -> None:
         """Make the vectors that users lack who have written since they were looked at, while they go on."""
