@@ -103,6 +103,7 @@ def with_timeout(seconds: float, call: Callable[[], T]) -> T:
         try:
             done.set_result(call())
         except Exception as error:
+            # Whatever it is: the caller's thread raises it.
             done.set_exception(error)
 
     threading.Thread(target=run, name="memstore-wait", daemon=True).start()

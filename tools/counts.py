@@ -25,7 +25,7 @@ LIMITS = {
     "comments behind a line": 154,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 40_460,
+    "lines": 40_454,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}

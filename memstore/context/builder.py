@@ -18,19 +18,8 @@ from memstore.context.replay import pack
 from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import (
-    MAX_PREVIEW_CHARS,
-    Context,
-    Decision,
-    EventType,
-    Fact,
-    Json,
-    Reason,
-    Receipt,
-    Section,
-    Summary,
-    Tier,
-)
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.search.recall import Query, build_query, rerank
 from memstore.store import erasure, receipts, summaries

@@ -113,8 +113,8 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         removal = await _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
-        # Not for ids of summaries, which are made again under the same; and after a retention its conversation goes on.
-        searched = (*([] if target.scope == ErasureScope.RETENTION else erased), *removal.messages)
+        # Not for ids of summaries, which are made again under the same.
+        searched = (*_searched_ids(certificate), *removal.messages)
         left = await erasure.count_references(tx, searched)
         scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
@@ -316,15 +316,17 @@ async def _find_facts_read_with(
 MAX_SCANNED_IDS = 20
 
 
-async def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
-    """Search for the ids of a certificate in the tables of its user and in every other.
+def _searched_ids(certificate: Certificate) -> Sequence[UUID]:
+    """Return the ids that must be gone: none for a retention, which names a conversation that goes on."""
+    return () if certificate.scope == ErasureScope.RETENTION else certificate.erased
 
-    That of a retention names a conversation that goes on: nothing is searched for.
-    """
+
+async def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
+    """Search for the ids of a certificate in the tables of its user and in every other."""
     # Every erasure names one id: of none, all would be found to be gone.
     if not certificate.erased:
         raise InvalidInput("This certificate names nothing that was erased: give it whole.")
-    ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
+    ids = _searched_ids(certificate)
     async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
         rows = await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids))

@@ -170,7 +170,7 @@ class ConversationView:
         return sum(self.size(entry) for entry in self.entries) + runs * FENCE_TOKENS
 
     def turns_before(self, newest: int) -> list[Turn]:
-        """Return the turns that stand whole, but for the newest so many of the conversation."""
+        """Return the whole turns, without those among the `newest` turns of the conversation."""
         before = {*list(self.sizes)[: max(0, len(self.sizes) - newest)]}
         return [entry for entry in self.entries if isinstance(entry, Turn) and entry.first_seq in before]
 

@@ -23,19 +23,8 @@ from memstore.context.layout import Layout, room_for_sections
 from memstore.context.replay import pack
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import (
-    MAX_PREVIEW_CHARS,
-    Context,
-    Decision,
-    EventType,
-    Fact,
-    Json,
-    Reason,
-    Receipt,
-    Section,
-    Summary,
-    Tier,
-)
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.store.active_model import model_id
 from memstore.strategies import describe_strategies

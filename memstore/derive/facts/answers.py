@@ -35,6 +35,7 @@ class AnsweredFact(BaseModel):
 
     sources: list[_Quote]
     text: NotBlank
+    # A checker of types reads no values, and pydantic does.
     type: Literal[*MODEL_TYPES]  # type: ignore[valid-type]
     subject: NotBlank
     attribute: str | None = None
@@ -63,6 +64,7 @@ class AnsweredFacts(BaseModel):
     @classmethod
     def _part_facts(cls, answer: Any, handler: ValidatorFunctionWrapHandler) -> AnsweredFacts:
         try:
+            # pydantic's handler returns Any.
             return handler(answer)  # type: ignore[no-any-return]
         except ValidationError:
             facts = answer.get("facts") if isinstance(answer, dict) else None
