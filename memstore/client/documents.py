@@ -177,8 +177,8 @@ class AsyncDocuments:
         vector = None if embedder is None or query is None else await to_thread(embed_query, embedder, query)
         reads = [MODELS] if vector is not None and self._embedder is None else []
         async with self._database.user_transaction(self._user_id, reads) as tx:
-            for models in tx.first:
-                ensure_active(models, model_id(embedder))
+            if reads:
+                ensure_active(tx.result(MODELS), model_id(embedder))
             if vector is None:
                 rows = await documents.latest(tx, page)
             else:

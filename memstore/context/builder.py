@@ -15,14 +15,14 @@ from memstore.context.history import ConversationHistory, load_history, read_pro
 from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.context.replay import pack
-from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.search.recall import Query, build_query, rerank
-from memstore.store import erasure, receipts, summaries
+from memstore.store import erasure, messages, receipts, summaries
 from memstore.store.active_model import model_id
 from memstore.store.database import Database
 from memstore.store.summaries import Outline
@@ -84,10 +84,10 @@ async def build_context(
 async def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
-    async with database.user_transaction(request.user_id, reads) as tx:
-        resolved = await resolve(tx, request)
-        history = await load_history(tx, resolved)
+    read_conversation, reads = messages.read_conversation(request.conversation_id), reads_of_history(request, model)
+    async with database.user_transaction(request.user_id, [erasure.VERSION, read_conversation, *reads]) as tx:
+        resolved = await resolve(tx, request, read_conversation)
+        history = await load_history(tx, resolved, reads)
         section = next(
             (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )
@@ -143,7 +143,7 @@ class ContextBuilder:
         layout = await to_thread(self._lay_out, candidates, resolved)
         older: list[Summary] = []
         if covering := [outline.id for outline in self._cover(layout)]:
-            [older] = await self.database.read(resolved.request.user_id, summaries.some(covering))
+            older = await self.database.read(resolved.request.user_id, summaries.some(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return await to_thread(layout.compose, older)
 
@@ -268,7 +268,7 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
-        if tx.first != [resolved.erasure_version]:
+        if tx.result(version) != resolved.erasure_version:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

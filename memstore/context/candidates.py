@@ -185,18 +185,15 @@ async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved
     said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
     whole = [candidate.chunk for candidate in ranked.hits if candidate.chunk.start == 0]
     short = [chunk for chunk in whole if chunk.tier == Tier.MESSAGES and chunk.stop <= MAX_PIECE_CHARS]
-    *rows, said_facts, messages_before = await tx.all_together(
-        [
-            *chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text)),
-            stored_facts.said_facts(said_by, as_of),
-            messages.read_before(short),
-        ]
-    )
-    texts = {item.id: item for items in rows for item in items}
+    read_texts = chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text))
+    read_said_facts, read_before = stored_facts.said_facts(said_by, as_of), messages.read_before(short)
+    await tx.read_together([*read_texts, read_said_facts, read_before])
+    texts = {item.id: item for read in read_texts for item in tx.result(read)}
+    said_facts = tx.result(read_said_facts)
     changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)
     if visibility.is_active:
         changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
-    return _Details(texts, said_facts, messages_before, changes)
+    return _Details(texts, said_facts, tx.result(read_before), changes)
 
 
 def _leave_out_outdated(

@@ -315,7 +315,9 @@ def read_texts(
 
 async def load_texts(tx: Transaction, chunks: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
-    return {text.id: text for rows in await tx.all_together(read_texts(chunks, as_of)) for text in rows}
+    reads = read_texts(chunks, as_of)
+    await tx.read_together(reads)
+    return {text.id: text for read in reads for text in tx.result(read)}
 
 
 async def vector_of(tx: Transaction, item: UUID) -> tuple[UUID | None, Vectors | None]:

@@ -32,6 +32,7 @@ from memstore.store.sql import expand_rows, statements
 from memstore.store.user_index import MAX_USER_CHUNKS
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 M = TypeVar("M", bound=SQLModel)
 
 SECONDS_FOR_A_CONNECTION = 15.0
@@ -40,13 +41,16 @@ REVIVE_AFTER_SECONDS = 4.0
 SQL = statements("database")
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """A statement that reads, and the function that builds its result; the user's id is added when it is sent."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Read(Generic[T_co]):
+    """A statement that reads, and the function that builds its result; the user's id is added when it is sent.
+
+    Reads that were sent together are asked for their results one by one: `Transaction.result`.
+    """
 
     statement: LiteralString
     values: Mapping[str, Any]
-    result: Callable[[list[Any]], T]
+    result: Callable[[list[Any]], T_co]
     rows: AsyncRowFactory[Any] = tuple_row
 
 
@@ -75,7 +79,7 @@ class Transaction:
         self.embedding_model: UUID | None = None
         self._outbox = outbox
         self._has_ended = False
-        self.first: list[Any] = []  # the results of the reads that the transaction was opened with
+        self._results: dict[Read[Any], Any] = {}
 
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
@@ -117,19 +121,23 @@ class Transaction:
         that it came with. So there each is a message of its own, and reads come after them.
         """
         if not self.citus:
-            self.first = await self._read_together(reads, (statement, confinement), commit=commit)
+            await self._read_together(reads, (statement, confinement), commit=commit)
             return
         values = {**confinement, "user_id": str(self.user_id)}
         async with self.connection.pipeline(), AsyncClientCursor(self.connection) as cursor:
             for part in statement.split(";\n"):
                 await cursor.execute(part, values)
-        self.first = await self.all_together(reads)
+        await self.read_together(reads)
 
-    async def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
-        """Return the result of each of these reads, in one round trip."""
-        if len(reads) < 2:
-            return [await self.get(read) for read in reads]
-        return await self._read_together(reads)
+    async def read_together(self, reads: Sequence[Read[Any]]) -> None:
+        """Make these reads in one round trip; `result` returns what each of them read."""
+        if reads:
+            await self._read_together(reads)
+
+    def result(self, read: Read[T]) -> T:
+        """Return what a read has read that the transaction was opened with, or that went together with others."""
+        result: T = self._results[read]
+        return result
 
     async def _read_together(
         self,
@@ -137,7 +145,7 @@ class Transaction:
         before: tuple[LiteralString, Mapping[str, str]] | None = None,
         *,
         commit: bool = False,
-    ) -> list[Any]:
+    ) -> None:
         """Send all reads as one message: less work for both sides than a pipeline, and the same plans."""
         async with AsyncClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
@@ -145,12 +153,10 @@ class Transaction:
             sent += [SQL["commit"]] * commit
             await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
             self._has_ended = commit
-            results = []
             for read, place in zip(reads, range(-len(reads) - commit, -commit), strict=True):
                 await cursor.set_result(place)
                 cursor.row_factory = read.rows
-                results.append(read.result(await cursor.fetchall()))
-            return results
+                self._results[read] = read.result(await cursor.fetchall())
 
     async def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> AsyncIterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
@@ -321,16 +327,16 @@ class Database:
         """Open a transaction that sees and writes the rows of one user only.
 
         With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
-        no round trip of their own; their results are the transaction's `first`.
+        no round trip of their own; the transaction has their results.
         """
         statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
         async with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
-    async def read(self, user_id: UUID, *reads: Read[Any]) -> list[Any]:
-        """Return the results of reads of one user's rows: a whole transaction in one round trip."""
-        async with self._transaction(self._confining(SQL["scope"]), user_id, reads, commit=True) as transaction:
-            return transaction.first
+    async def read(self, user_id: UUID, read: Read[T]) -> T:
+        """Return the result of a read of one user's rows: a whole transaction in one round trip."""
+        async with self._transaction(self._confining(SQL["scope"]), user_id, [read], commit=True) as transaction:
+            return transaction.result(read)
 
     @asynccontextmanager
     async def admin_transaction(self) -> AsyncIterator[Transaction]:

@@ -35,7 +35,8 @@ async def lock(tx: Transaction, model: Model | None, *, for_documents: bool = Fa
     """
     if model is not None and tx.embedding_model == model.id:
         return
-    _, models = await tx.all_together([read_all(SQL["share"], dict), MODELS])
+    await tx.read_together([read_all(SQL["share"], dict), MODELS])
+    models = tx.result(MODELS)
     if active_model(models) is None and model is not None:
         await tx.run(SQL["add_first"], id=model.id, name=model.name, dimensions=model.dimensions)
         # Another process may have been first.

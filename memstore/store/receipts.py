@@ -117,7 +117,7 @@ async def events(tx: Transaction, *, after: str | None, types: Sequence[str] | N
     The transaction was opened with the `HORIZON`.
     """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.first[0]}
+    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.result(HORIZON)}
     return await tx.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 

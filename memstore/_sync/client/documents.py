@@ -175,8 +175,8 @@ class Documents:
         vector = None if embedder is None or query is None else embed_query(embedder, query)
         reads = [MODELS] if vector is not None and self._embedder is None else []
         with self._database.user_transaction(self._user_id, reads) as tx:
-            for models in tx.first:
-                ensure_active(models, model_id(embedder))
+            if reads:
+                ensure_active(tx.result(MODELS), model_id(embedder))
             if vector is None:
                 rows = documents.latest(tx, page)
             else:

@@ -12,9 +12,9 @@ from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
 from memstore._sync.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
-from memstore._sync.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore._sync.context.request import PROFILE_SECTION, Request, ResolvedRequest, resolve
 from memstore._sync.search.recall import Query, build_query, rerank
-from memstore._sync.store import erasure, receipts, summaries
+from memstore._sync.store import erasure, messages, receipts, summaries
 from memstore._sync.store.database import Database
 from memstore._sync.store.summaries import Outline
 from memstore._version import __version__
@@ -85,10 +85,10 @@ def build_context(
 def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
-    with database.user_transaction(request.user_id, reads) as tx:
-        resolved = resolve(tx, request)
-        history = load_history(tx, resolved)
+    read_conversation, reads = messages.read_conversation(request.conversation_id), reads_of_history(request, model)
+    with database.user_transaction(request.user_id, [erasure.VERSION, read_conversation, *reads]) as tx:
+        resolved = resolve(tx, request, read_conversation)
+        history = load_history(tx, resolved, reads)
         section = next(
             (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )
@@ -144,7 +144,7 @@ class ContextBuilder:
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
         if covering := [outline.id for outline in self._cover(layout)]:
-            [older] = self.database.read(resolved.request.user_id, summaries.some(covering))
+            older = self.database.read(resolved.request.user_id, summaries.some(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return layout.compose(older)
 
@@ -269,7 +269,7 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
-        if tx.first != [resolved.erasure_version]:
+        if tx.result(version) != resolved.erasure_version:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
 from memstore._sync.context.request import Request, ResolvedRequest
@@ -84,17 +84,24 @@ def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
     return query == question.text and not answered
 
 
-def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
-    """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
+class HistoryReads(NamedTuple):
+    """The first reads of a transaction that loads the history: what no setting of the conversation changes."""
+
+    newest: Read[list[Message]]
+    outlines: Read[list[Outline]]
+    standing: Read[list[Fact]]
+    index_version: Read[IndexVersion | None]
+
+
+def reads_of_history(request: Request, model: UUID) -> HistoryReads:
     conversation, as_of = request.conversation_id, request.as_of
-    newest = _page_size(_budget(request))
-    return [
-        messages.read_newest(conversation, limit=newest, as_of=as_of),
+    return HistoryReads(
+        messages.read_newest(conversation, limit=_page_size(_budget(request)), as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
         # More than stand: denials come last.
         read_standing(request, 2 * MOST_STANDING),
         chunks.index_version(model),
-    ]
+    )
 
 
 def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
@@ -107,15 +114,14 @@ def _budget(request: Request) -> int:
     return request.budget or request.defaults.context_budget or 0
 
 
-def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
+def load_history(tx: Transaction, resolved: ResolvedRequest, reads: HistoryReads) -> ConversationHistory:
     """Read the history, with the version of what can be recalled by a model.
 
-    The transaction was opened with `reads_to_resolve` and `reads_of_history`.
+    The transaction was opened with `reads`.
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
-    # Of `reads_of_history`, in its order.
-    page, every, ranked, version = tx.first[-4:]
+    page, every, ranked = tx.result(reads.newest), tx.result(reads.outlines), tx.result(reads.standing)
     if resolved.strategies:
         page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STRATEGY_STEP, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
@@ -142,7 +148,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         outlines=visibility.summaries(tx, since),
         cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
         standing=_standing(ranked)[: pinned + MOST_STANDING],
-        index_version=version,
+        index_version=tx.result(reads.index_version),
         summaries=whole_summaries,
         facts=known_facts,
     )

@@ -22,7 +22,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Json, Profile, Section
+from memstore.models import Conversation, Json, Profile, Section
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
@@ -125,16 +125,12 @@ class ResolvedRequest:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
-def reads_to_resolve(request: Request) -> list[Read[Any]]:
-    return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
-
-
-def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
+def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversation | None]) -> ResolvedRequest:
     """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
 
-    The transaction was opened with `reads_to_resolve`.
+    The transaction was opened with the read of the conversation and with that of the user's version.
     """
-    erasure_version, conversation = tx.first[:2]
+    erasure_version, conversation = tx.result(erasure.VERSION), tx.result(read_conversation)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:

@@ -155,7 +155,7 @@ class _Migration:
         after = self.done.get(user.id, 0)
         while True:
             with self.database.user_transaction(user.id, [erasure.VERSION]) as tx:
-                [version] = tx.first
+                version = tx.result(erasure.VERSION)
                 batch = vectors.chunks_without_vector(tx, self.model.id, limit=MAX_BATCH_ITEMS, after=after)
             made, refused = _embed_chunks(self.dependencies, batch)
             try:

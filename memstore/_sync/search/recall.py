@@ -127,9 +127,10 @@ def recall(
     Raises `ModelChanged` where the embedder is not the active one.
     """
     query = build_query(database, user_id, embedder, question)
-    with database.user_transaction(user_id, [chunks.index_version(query.model)]) as scope:
-        [version] = scope.first
-        ranking = rank_candidates(scope, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
+    read_version = chunks.index_version(query.model)
+    with database.user_transaction(user_id, [read_version]) as scope:
+        version, depth = scope.result(read_version), max(CONTEXT_DEPTH // 2, 4 * limit)
+        ranking = rank_candidates(scope, query, filters, depth, version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
@@ -144,26 +145,23 @@ def recall(
             messages = [
                 candidate.chunk.item_id for candidate in page if candidate.chunk.tier == Tier.MESSAGES and marked
             ]
-            *rows, said_there = scope.all_together(
-                [
-                    *chunks.read_texts([candidate.chunk for candidate in page], filters.as_of, mark_outdated=marked),
-                    facts.said_facts(messages, filters.as_of, holding=False),
-                ]
-            )
-            texts |= {item.id: item for items in rows for item in items}
+            found = [candidate.chunk for candidate in page]
+            read_texts = chunks.read_texts(found, filters.as_of, mark_outdated=marked)
+            read_said = facts.said_facts(messages, filters.as_of, holding=False)
+            scope.read_together([*read_texts, read_said])
+            texts |= {item.id: item for read in read_texts for item in scope.result(read)}
             hits += [
                 make_hit(candidate, texts[candidate.chunk.item_id])
                 for candidate in page
                 if candidate.chunk.item_id in texts
             ]
             ranked_chunks += page
-            said += said_there
+            said += scope.result(read_said)
         hits = hits[:looked_at]
         if marked and filters.until is None and asks_for_now(query.text):
             hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
-            [said_facts] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
-            said += said_facts
+            said += scope.get(facts.said_facts(of_summaries, filters.as_of, holding=False))
         changes = find_changes(scope, ranked_chunks, texts, said, filters.as_of) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]

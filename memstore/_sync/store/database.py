@@ -33,6 +33,7 @@ from memstore.store.sql import expand_rows, statements
 from memstore.store.user_index import MAX_USER_CHUNKS
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 M = TypeVar("M", bound=SQLModel)
 
 SECONDS_FOR_A_CONNECTION = 15.0
@@ -41,13 +42,16 @@ REVIVE_AFTER_SECONDS = 4.0
 SQL = statements("database")
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Generic[T]):
-    """A statement that reads, and the function that builds its result; the user's id is added when it is sent."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Read(Generic[T_co]):
+    """A statement that reads, and the function that builds its result; the user's id is added when it is sent.
+
+    Reads that were sent together are asked for their results one by one: `Transaction.result`.
+    """
 
     statement: LiteralString
     values: Mapping[str, Any]
-    result: Callable[[list[Any]], T]
+    result: Callable[[list[Any]], T_co]
     rows: RowFactory[Any] = tuple_row
 
 
@@ -76,7 +80,7 @@ class Transaction:
         self.embedding_model: UUID | None = None
         self._outbox = outbox
         self._has_ended = False
-        self.first: list[Any] = []  # the results of the reads that the transaction was opened with
+        self._results: dict[Read[Any], Any] = {}
 
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
@@ -118,19 +122,23 @@ class Transaction:
         that it came with. So there each is a message of its own, and reads come after them.
         """
         if not self.citus:
-            self.first = self._read_together(reads, (statement, confinement), commit=commit)
+            self._read_together(reads, (statement, confinement), commit=commit)
             return
         values = {**confinement, "user_id": str(self.user_id)}
         with self.connection.pipeline(), ClientCursor(self.connection) as cursor:
             for part in statement.split(";\n"):
                 cursor.execute(part, values)
-        self.first = self.all_together(reads)
+        self.read_together(reads)
 
-    def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
-        """Return the result of each of these reads, in one round trip."""
-        if len(reads) < 2:
-            return [self.get(read) for read in reads]
-        return self._read_together(reads)
+    def read_together(self, reads: Sequence[Read[Any]]) -> None:
+        """Make these reads in one round trip; `result` returns what each of them read."""
+        if reads:
+            self._read_together(reads)
+
+    def result(self, read: Read[T]) -> T:
+        """Return what a read has read that the transaction was opened with, or that went together with others."""
+        result: T = self._results[read]
+        return result
 
     def _read_together(
         self,
@@ -138,7 +146,7 @@ class Transaction:
         before: tuple[LiteralString, Mapping[str, str]] | None = None,
         *,
         commit: bool = False,
-    ) -> list[Any]:
+    ) -> None:
         """Send all reads as one message: less work for both sides than a pipeline, and the same plans."""
         with ClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
@@ -146,12 +154,10 @@ class Transaction:
             sent += [SQL["commit"]] * commit
             cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
             self._has_ended = commit
-            results = []
             for read, place in zip(reads, range(-len(reads) - commit, -commit), strict=True):
                 cursor.set_result(place)
                 cursor.row_factory = read.rows
-                results.append(read.result(cursor.fetchall()))
-            return results
+                self._results[read] = read.result(cursor.fetchall())
 
     def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Iterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
@@ -322,16 +328,16 @@ class Database:
         """Open a transaction that sees and writes the rows of one user only.
 
         With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
-        no round trip of their own; their results are the transaction's `first`.
+        no round trip of their own; the transaction has their results.
         """
         statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
         with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
-    def read(self, user_id: UUID, *reads: Read[Any]) -> list[Any]:
-        """Return the results of reads of one user's rows: a whole transaction in one round trip."""
-        with self._transaction(self._confining(SQL["scope"]), user_id, reads, commit=True) as transaction:
-            return transaction.first
+    def read(self, user_id: UUID, read: Read[T]) -> T:
+        """Return the result of a read of one user's rows: a whole transaction in one round trip."""
+        with self._transaction(self._confining(SQL["scope"]), user_id, [read], commit=True) as transaction:
+            return transaction.result(read)
 
     @contextmanager
     def admin_transaction(self) -> Iterator[Transaction]:

@@ -36,7 +36,8 @@ def lock(tx: Transaction, model: Model | None, *, for_documents: bool = False) -
     """
     if model is not None and tx.embedding_model == model.id:
         return
-    _, models = tx.all_together([read_all(SQL["share"], dict), MODELS])
+    tx.read_together([read_all(SQL["share"], dict), MODELS])
+    models = tx.result(MODELS)
     if active_model(models) is None and model is not None:
         tx.run(SQL["add_first"], id=model.id, name=model.name, dimensions=model.dimensions)
         # Another process may have been first.

@@ -118,7 +118,7 @@ def events(tx: Transaction, *, after: str | None, types: Sequence[str] | None, l
     The transaction was opened with the `HORIZON`.
     """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.first[0]}
+    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.result(HORIZON)}
     return tx.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 

@@ -255,7 +255,7 @@ async def summarize(
         # A server is asked for it, and no connection is held.
         recipe = await to_thread(lambda: summarizer.recipe)
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [erasure_version] = tx.first
+            erasure_version = tx.result(erasure.VERSION)
             first, last = await _check_range(tx, conversation, from_seq, to_seq)
             stored = await summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:

@@ -253,7 +253,7 @@ def summarize(
         # A server is asked for it, and no connection is held.
         recipe = (lambda: summarizer.recipe)()
         with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [erasure_version] = tx.first
+            erasure_version = tx.result(erasure.VERSION)
             first, last = _check_range(tx, conversation, from_seq, to_seq)
             stored = summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
