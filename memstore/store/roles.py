@@ -20,7 +20,6 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL as Composable, Composed, Identifier
 
 from memstore.errors import DatabaseError, ExtensionMissing, InvalidInput
-from memstore.store import migrations
 from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
@@ -51,10 +50,11 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
     """
     if role not in ROLE_NAMES:
         raise InvalidInput(f"role={role!r} is none of {', '.join(ROLE_NAMES)}.")
-    if migrations.status(url).revision is None:
-        raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
     name = ROLE_PREFIX + role
     with translate_errors(url), psycopg.connect(**options_of(url), autocommit=True) as connection:
+        [(made, _)] = connection.execute(statements("database")["schema_exists"]).fetchall()
+        if not made:
+            raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
         connection.execute(rights())
         [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
         login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
