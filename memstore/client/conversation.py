@@ -54,7 +54,7 @@ from memstore.providers import TokenCounter
 from memstore.providers.tiktoken import check_tools
 from memstore.store import messages, receipts, summaries
 from memstore.store.database import Transaction
-from memstore.store.messages import LAST
+from memstore.store.messages import MAX_SEQ
 from memstore.strategies import Strategies, get_strategies
 from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
@@ -140,7 +140,7 @@ class AsyncConversationScope:
         self,
         *,
         from_seq: int = 1,
-        to_seq: int = LAST,
+        to_seq: int = MAX_SEQ,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         metadata: Json | None = None,
@@ -151,8 +151,8 @@ class AsyncConversationScope:
         """Return messages in order. All tags and metadata must match; `since` is inclusive, `until` is not."""
         if limit is not None:
             check_number(limit, "limit")
-        check_number(from_seq, "from_seq", 0, LAST)
-        check_number(to_seq, "to_seq", 0, LAST)
+        check_number(from_seq, "from_seq", 0, MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, MAX_SEQ)
         check_object(metadata, "metadata")
         async with self._database.user_transaction(self.user.id) as tx:
             return await messages.messages(
@@ -230,7 +230,7 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             await make_conversations(tx, [self._place])
             check_budget_left(await messages.settings_of(tx, self.id), settings, self._runtime.settings)
-            await messages.describe(tx, self.id, title, channel, settings)
+            await messages.update_conversation(tx, self.id, title, channel, settings)
 
     async def context(
         self,

@@ -17,7 +17,7 @@ from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
 from memstore.store.active_model import Model, ensure_active, model_id
-from memstore.store.documents import ANY_DEPTH, Distance, Match
+from memstore.store.documents import Distance, Match
 from memstore.store.embedding_models import MODELS
 
 WHOLE_VALUE_PATH = "$"
@@ -202,7 +202,7 @@ class AsyncDocuments:
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, ANY_DEPTH)
+            check_number(depth, "depth", 1, 2**31 - 1)
         async with self._database.user_transaction(self._user_id) as tx:
             return await documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 

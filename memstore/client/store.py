@@ -90,7 +90,7 @@ class AsyncMemoryStore:
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
             max_chunks=settings.max_chunks_in_memory,
-            most_bytes=settings.index_cache_mb * 2**20,
+            cache_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:

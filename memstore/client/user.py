@@ -56,7 +56,7 @@ from memstore.models import (
 from memstore.providers import Embedder
 from memstore.search.recall import RERANKED, recall, rerank
 from memstore.store import erasure, llm_usage, messages, receipts, summaries
-from memstore.store.chunks import EVERY_TIER, Filters
+from memstore.store.chunks import Filters
 from memstore.store.documents import Distance
 from memstore.telemetry import operation_span
 
@@ -97,7 +97,7 @@ class AsyncUserScope(AsyncUserFacts):
         query: str,
         *,
         limit: int = 10,
-        tiers: Sequence[str] = EVERY_TIER,
+        tiers: Sequence[str] = tuple(Tier),
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -204,8 +204,8 @@ class AsyncUserScope(AsyncUserFacts):
 
         The lowest level comes first; those made on demand come last.
         """
-        check_number(from_seq, "from_seq", 0, messages.LAST)
-        check_number(to_seq, "to_seq", 0, messages.LAST)
+        check_number(from_seq, "from_seq", 0, messages.MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, messages.MAX_SEQ)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
         async with self._database.user_transaction(self.id) as tx:

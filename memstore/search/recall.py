@@ -48,7 +48,7 @@ from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
-from memstore.store.user_index import Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -269,7 +269,7 @@ def _rank_index(
     if filters.as_of is not None:
         index = index.as_of(filters.as_of)
         corpus = Corpus(len(index), int(index.lengths.sum()))
-    allowed = None if filters.everything else index.filter(**filters.on_columns())
+    allowed = None if filters.is_unfiltered else index.filter(**filters.column_filters())
     if allowed is not None and tagged is not None:
         allowed = np.intersect1d(allowed, index.rows_of(tagged))
     return rank(index, query, corpus, depth, allowed)
@@ -320,16 +320,16 @@ async def search_indexes(
 
 def _rank_found(index_candidates: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
     # Neighbours' tags are not known.
-    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ
+    reach = 0 if filters.tags is not None else NEIGHBOURS_PER_SIDE
     allowed = np.flatnonzero(index_candidates.distances <= reach)
-    if not filters.everything:
-        allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.on_columns()))
+    if not filters.is_unfiltered:
+        allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.column_filters()))
     return rank(index_candidates.index, query, index_candidates.corpus, depth, allowed)
 
 
 async def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     ordered: list[int] = numbers.tolist()
-    if filters.everything:
+    if filters.is_unfiltered:
         return ordered[:count]
     allowed: list[int] = []
     for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
@@ -343,7 +343,7 @@ async def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, coun
 async def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough allowed ones."""
     if await vector_indexes.is_ready(tx, model):
-        if filters.everything:
+        if filters.is_unfiltered:
             return await vector_indexes.nearest(tx, query, model, count)
         near = await vector_indexes.nearest(tx, query, model, MAX_NEAREST_CHUNKS)
         passing = {key for _, key in await chunks.filter_chunks(tx, filters, keys=near)}

@@ -30,7 +30,7 @@ from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
 from memstore.settings import load
 from memstore.store.embedded import embedded_folder, is_embedded
-from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
+from memstore.store.embedded.folder import Account, FolderLock
 from memstore.store.tokenize import terms
 from memstore.text import INVALID_CHARS
 
@@ -253,7 +253,7 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
-        if lock.take(EXCLUSIVE):
+        if lock.take():
             url = load({}).database_url if database is None else database
             if is_embedded(url):
                 _whole_path(embedded_folder(url), "embedded:")

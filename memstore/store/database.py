@@ -19,21 +19,18 @@ import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
-from sqlmodel import SQLModel
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.models import Event, EventType
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
-from memstore.store.index_cache import MAX_CACHED_BYTES, IndexCache
+from memstore.store.index_cache import IndexCache
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
-from memstore.store.user_index import MAX_USER_CHUNKS
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-M = TypeVar("M", bound=SQLModel)
 
 SECONDS_FOR_A_CONNECTION = 15.0
 ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
@@ -86,7 +83,6 @@ class Transaction:
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
-        """Return every row, each built from its columns."""
         return await self.get(read_all(statement, build, **values))
 
     async def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
@@ -94,7 +90,6 @@ class Transaction:
         return await self.get(Read(statement, values, list))
 
     async def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
-        """Return the first column of every row."""
         return [row[0] for row in await self.tuples(statement, **values)]
 
     async def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
@@ -103,11 +98,9 @@ class Transaction:
         return rows[0][0] if rows else None
 
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
-        """Return the first row, or None."""
         return await self.get(read_one(statement, build, **values))
 
     async def get(self, read: Read[T]) -> T:
-        """Return the result of a read."""
         async with self.connection.cursor(row_factory=read.rows) as cursor:
             await cursor.execute(read.statement, self._bind(read.values))
             return read.result(await cursor.fetchall())
@@ -195,12 +188,12 @@ class Transaction:
         self._has_ended = commit
 
     async def write_events(self) -> None:
-        """Put the events that are not there yet into the outbox."""
         await self.run_many(SQL["add_event"], self._take_new_events())
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
-        return [{name: getattr(event, name) for name in OUTBOX_COLUMNS} for event in events] if self._outbox else []
+        columns = [name for name in Event.__slots__ if name != "cursor"]
+        return [{name: getattr(event, name) for name in columns} for event in events] if self._outbox else []
 
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
@@ -240,29 +233,12 @@ class Transaction:
         return {**values, "user_id": self.user_id}
 
 
-def row_builder(model: type[M]) -> Callable[..., M]:
-    """Return a function that builds a model of all its columns, unchecked, in a fifth of `model_construct`'s time."""
-    names = set(model.model_fields)
-
-    def build(**values: Any) -> M:
-        made = object.__new__(model)
-        object.__setattr__(made, "__dict__", values)
-        object.__setattr__(made, "__pydantic_fields_set__", names)
-        object.__setattr__(made, "__pydantic_extra__", None)
-        object.__setattr__(made, "__pydantic_private__", None)
-        return made
-
-    return build
-
-
-OUTBOX_COLUMNS = [name for name in Event.__slots__ if name != "cursor"]
-
-
 class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. With `outbox` events are kept.
-    Of users with at most `max_chunks` chunks these are held in this process; of others, recall asks the database.
+    Of users with at most `max_chunks` chunks these are held in this process; of others, recall asks the database. By
+    default it is 130,000 messages of a user, 355 MB with 384 dimensions.
     """
 
     def __init__(
@@ -272,8 +248,8 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
-        max_chunks: int = MAX_USER_CHUNKS,
-        most_bytes: int = MAX_CACHED_BYTES,
+        max_chunks: int = 150_000,
+        cache_bytes: int = 512 * 2**20,
     ) -> None:
         self.url = url
         self.max_chunks = max_chunks
@@ -281,7 +257,7 @@ class Database:
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
         self._revive = revive
-        self.cache = IndexCache(max_chunks, most_bytes)
+        self.cache = IndexCache(max_chunks, cache_bytes)
         self._process = os.getpid()
         self._checked_out: set[AsyncConnection[Any]] = set()
         self._forget_exit: Callable[[], None] = lambda: None
@@ -316,7 +292,6 @@ class Database:
         self._forget_exit = at_end_of_loop(self._pool.close)
 
     async def close(self) -> None:
-        """Give every connection back."""
         self._forget_exit()
         await self._pool.close()
 

@@ -36,26 +36,6 @@ def describe_url(url: str) -> str:
     return f"the database {options.get('dbname', '')!r} at {place}"
 
 
-def _is_readable(url: str) -> bool:
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return False
-    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
-    port = f"{options.get('port', '')}".replace(",", "")
-    return "@" not in names and (port.isdecimal() or not port)
-
-
-def _unknown_option(url: str) -> str | None:
-    """Return the option that the driver does not know; None where it may be a part of a password with a ? in it."""
-    try:
-        psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
-        return option[1] if option and "@" not in url.partition("?")[2] else None
-    return None
-
-
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
     """Turn the driver's errors into memstore's while connecting to a URL."""
@@ -114,12 +94,22 @@ def translate(error: Exception, url: str) -> DatabaseError:
 
 def check_readable(url: str) -> None:
     """Raise `ConfigurationError`, alone, where the parts of a URL are not what they seem."""
-    if option := _unknown_option(url):
+    option, is_readable = None, False
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
+    else:
+        names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
+        port = f"{options.get('port', '')}".replace(",", "")
+        is_readable = "@" not in names and (port.isdecimal() or not port)
+    # It may be a part of a password with a ? in it.
+    if option and "@" not in url.partition("?")[2]:
         raise ConfigurationError(
-            f"The database URL has the option {option!r}, which Postgres does not know: take it out "
+            f"The database URL has the option {option[1]!r}, which Postgres does not know: take it out "
             "(MEMSTORE_DATABASE_URL). Behind pgbouncer memstore needs no option."
         ) from None
-    if not _is_readable(url):
+    if not is_readable:
         raise ConfigurationError(
             "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
             "characters other than letters and digits in a password their codes, such as %40 for @."

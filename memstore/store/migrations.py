@@ -24,7 +24,7 @@ SQL = statements("database")
 
 
 def revisions() -> dict[str, Path]:
-    """Return the files of revisions by number: of `_schema` in a wheel, in a checkout of the folder `schema` beside."""
+    """Return the files of revisions by number: in a wheel those of `_schema`, in a checkout those of `schema`."""
     packaged = Path(str(files("memstore"))) / "_schema"
     folder = packaged if packaged.is_dir() else packaged.parents[1] / "schema"
     return {path.name[:4]: path for path in sorted(folder.glob("versions/*.sql"))}
@@ -42,7 +42,6 @@ class Status:
 
     @property
     def current(self) -> bool:
-        """Return whether nothing is to be done."""
         return self.revision == self.head
 
 

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Read, Transaction, read_all, row_builder
+from memstore.store.database import Read, Transaction, read_all
+from memstore.store.messages import MAX_SEQ
+from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = row_builder(Summary)
-AFTER_LAST_SEQ = 2**62
 
 
 class Outline(NamedTuple):
@@ -47,7 +48,6 @@ async def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | Non
 
 
 async def add(tx: Transaction, summaries: list[Summary]) -> int:
-    """Store summaries; return how many were new."""
     return await tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
@@ -59,7 +59,6 @@ async def summaries(
 
 
 async def summary(tx: Transaction, id: UUID) -> Summary | None:
-    """Return one summary; None where there is none of this id."""
     rows = await tx.get(some([id]))
     return rows[0] if rows else None
 
@@ -81,7 +80,7 @@ async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, be
     return await tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
+async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = MAX_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return await tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 

@@ -92,7 +92,7 @@ class Backfills:
         with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
             backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            other_backfills = [id for id, state in (backfills.states(tx)).items() if state != backfills.CANCELLED]
+            other_backfills = [id for id, state in (backfills.states(tx)).items() if state != "cancelled"]
         for owner, _ in self._users(user):
             with self._database.user_transaction(owner) as user_tx:
                 watermarks.assign(user_tx, backfill, derivers, unlike=other_backfills)
@@ -109,7 +109,7 @@ class Backfills:
             backlog = watermarks.backfill_backlog(tx, row.id)
         left = {entry.deriver: entry.messages for entry in backlog}
         seconds = row.worked_seconds
-        if row.state == backfills.RUNNING:
+        if row.state == "running":
             seconds += (datetime.now(UTC) - row.resumed_at).total_seconds()
         done = {name: max(0, count - left.get(name, 0)) for name, count in row.messages.items()}
         rate = sum(done.values()) / seconds if seconds > 0 else 0.0
@@ -121,11 +121,11 @@ class Backfills:
 
     def pause(self, backfill: UUID | None = None) -> BackfillStatus:
         """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""
-        return self._halt(backfill, backfills.PAUSED)
+        return self._halt(backfill, "paused")
 
     def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
         """End it. Derived rows stay; workers leave the rest alone until another backfill asks for it."""
-        return self._halt(backfill, backfills.CANCELLED)
+        return self._halt(backfill, "cancelled")
 
     def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
         """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
@@ -148,10 +148,10 @@ class Backfills:
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs --failed", failed))
         return problems
 
-    def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:
+    def _halt(self, backfill: UUID | None, state: backfills.HaltedState) -> BackfillStatus:
         with self._database.admin_transaction() as tx:
             row = _find(tx, backfill)
-            if not backfills.halt(tx, row.id, state, backfills.BY_HAND):
+            if not backfills.halt(tx, row.id, state, "by hand"):
                 raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
         return self.status(backfill)
 

@@ -25,7 +25,7 @@ from memstore._sync.derive.summaries.deriver import summarize
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.messages import LAST
+from memstore._sync.store.messages import MAX_SEQ
 from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
@@ -140,7 +140,7 @@ class ConversationScope:
         self,
         *,
         from_seq: int = 1,
-        to_seq: int = LAST,
+        to_seq: int = MAX_SEQ,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         metadata: Json | None = None,
@@ -151,8 +151,8 @@ class ConversationScope:
         """Return messages in order. All tags and metadata must match; `since` is inclusive, `until` is not."""
         if limit is not None:
             check_number(limit, "limit")
-        check_number(from_seq, "from_seq", 0, LAST)
-        check_number(to_seq, "to_seq", 0, LAST)
+        check_number(from_seq, "from_seq", 0, MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, MAX_SEQ)
         check_object(metadata, "metadata")
         with self._database.user_transaction(self.user.id) as tx:
             return messages.messages(
@@ -230,7 +230,7 @@ class ConversationScope:
         with self._database.user_transaction(self.user.id) as tx:
             make_conversations(tx, [self._place])
             check_budget_left(messages.settings_of(tx, self.id), settings, self._runtime.settings)
-            messages.describe(tx, self.id, title, channel, settings)
+            messages.update_conversation(tx, self.id, title, channel, settings)
 
     def context(
         self,

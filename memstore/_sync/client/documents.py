@@ -12,7 +12,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, messages
-from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
+from memstore._sync.store.documents import Distance, Match
 from memstore._sync.store.embedding_models import MODELS
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
@@ -200,7 +200,7 @@ class Documents:
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, ANY_DEPTH)
+            check_number(depth, "depth", 1, 2**31 - 1)
         with self._database.user_transaction(self._user_id) as tx:
             return documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 

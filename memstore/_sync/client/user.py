@@ -18,7 +18,7 @@ from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
 from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
-from memstore._sync.store.chunks import EVERY_TIER, Filters
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
 from memstore.context.replay import unpack
 from memstore.errors import InvalidInput, NotFound
@@ -95,7 +95,7 @@ class UserScope(UserFacts):
         query: str,
         *,
         limit: int = 10,
-        tiers: Sequence[str] = EVERY_TIER,
+        tiers: Sequence[str] = tuple(Tier),
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -200,8 +200,8 @@ class UserScope(UserFacts):
 
         The lowest level comes first; those made on demand come last.
         """
-        check_number(from_seq, "from_seq", 0, messages.LAST)
-        check_number(to_seq, "to_seq", 0, messages.LAST)
+        check_number(from_seq, "from_seq", 0, messages.MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, messages.MAX_SEQ)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
         with self._database.user_transaction(self.id) as tx:

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, read_all, row_builder
+from memstore._sync.store.database import Read, Transaction, read_all
+from memstore._sync.store.messages import MAX_SEQ
 from memstore.models import Summary
+from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = row_builder(Summary)
-AFTER_LAST_SEQ = 2**62
 
 
 class Outline(NamedTuple):
@@ -48,7 +49,6 @@ def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
 
 
 def add(tx: Transaction, summaries: list[Summary]) -> int:
-    """Store summaries; return how many were new."""
     return tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
@@ -60,7 +60,6 @@ def summaries(
 
 
 def summary(tx: Transaction, id: UUID) -> Summary | None:
-    """Return one summary; None where there is none of this id."""
     rows = tx.get(some([id]))
     return rows[0] if rows else None
 
@@ -82,7 +81,7 @@ def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: 
     return tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
+def last(tx: Transaction, conversation: UUID, level: int, *, before: int = MAX_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 

@@ -17,7 +17,7 @@ from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui.request import UIRequest, redirect, url_to
-from memstore.store.messages import LAST
+from memstore.store.messages import MAX_SEQ
 
 LATEST = 6
 USERS_PER_PAGE, CONVERSATIONS_PER_PAGE, MESSAGES_PER_PAGE, FACTS_PER_PAGE, CERTIFICATES_PER_PAGE = 25, 40, 24, 40, 20
@@ -71,7 +71,7 @@ async def show_conversation(ui: UIRequest) -> Response:
     info = await conversation.info()
     if info is None:
         raise NotFound("Nothing was said in this conversation, or it was erased.")
-    first = ui.number("from", 1, most=LAST)
+    first = ui.number("from", 1, most=MAX_SEQ)
     rows = await conversation.messages(from_seq=first, limit=MESSAGES_PER_PAGE + 1)
     messages = rows[:MESSAGES_PER_PAGE]
     last = messages[-1].seq if messages else first
