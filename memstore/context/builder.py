@@ -143,7 +143,7 @@ class ContextBuilder:
         layout = await to_thread(self._lay_out, candidates, resolved)
         older: list[Summary] = []
         if covering := [outline.id for outline in self._cover(layout)]:
-            older = await self.database.read(resolved.request.user_id, summaries.some(covering))
+            older = await self.database.read(resolved.request.user_id, summaries.read_by_ids(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return await to_thread(layout.compose, older)
 

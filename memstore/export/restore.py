@@ -207,7 +207,7 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known_ids = {summary.id for summary in await tx.get(summaries.some([entry.item.id for entry in rows]))}
+        known_ids = {summary.id for summary in await tx.get(summaries.read_by_ids([entry.item.id for entry in rows]))}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and await messages.is_anything_erased(tx)
         new = []

@@ -184,7 +184,7 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
         if isinstance(message, Mapping) and message.get(key, ours) != ours:
             raise InvalidInput(f"it is of the {key} {message[key]!r} and was given to {ours!r}.")
     new = validate_message(message, max_bytes=max_bytes)
-    return store.MESSAGE(
+    return store.build_message(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
         seq=0,

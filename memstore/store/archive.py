@@ -20,8 +20,8 @@ from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
 ITEMS = {
-    "messages": (SQL["messages"], messages.MESSAGE),
-    "summaries": (SQL["summaries"], summaries.SUMMARY),
+    "messages": (SQL["messages"], messages.build_message),
+    "summaries": (SQL["summaries"], summaries.build_summary),
     "facts": (SQL["facts"], row_builder(FactColumns)),
 }
 
@@ -64,7 +64,7 @@ async def read_documents(tx: Transaction) -> AsyncGenerator[dict[str, Any]]:
 
 def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
     marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
-    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
+    return ConversationRow(messages.build_conversation(**row), marks, setting_changes)
 
 
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:

@@ -26,7 +26,7 @@ from memstore.models import Event, EventType
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
-from memstore.store.roles import UNKNOWN, capabilities
+from memstore.store.roles import Capabilities, capabilities
 from memstore.store.sql import expand_rows, statements
 
 T = TypeVar("T")
@@ -254,7 +254,7 @@ class Database:
         self.url = url
         self.max_chunks = max_chunks
         self._outbox = outbox
-        self.capabilities = UNKNOWN
+        self.capabilities: Capabilities
         self._confinement: dict[str, str] = {}
         self._revive = revive
         self.cache = IndexCache(max_chunks, cache_bytes)

@@ -13,7 +13,6 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 CONNECTION_STATES = ("08", "28", "3D", "53", "57P")
-SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"[\w./-]{1,60}")
 LIBPQ_UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')
 
@@ -118,7 +117,7 @@ def check_readable(url: str) -> None:
 
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
-    if not url.startswith(SCHEMES):
+    if not url.startswith(("postgresql://", "postgres://")):
         # What is no URL and no name may hold a password anywhere.
         scheme, slashes, _ = url.partition("//")
         name = url if NAME.fullmatch(url) or not url else ""

@@ -24,7 +24,7 @@ from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("messages")
-MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
+build_message, build_conversation = row_builder(Message), row_builder(Conversation)
 MAX_SEQ = 2**62
 TOMBSTONE_BYTES, BUCKET_BITS = 16, 12
 CLEARED_SETTING = "cleared"
@@ -101,7 +101,7 @@ async def update_conversation(
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:
-    return read_one(SQL["conversation"], CONVERSATION, id=conversation)
+    return read_one(SQL["conversation"], build_conversation, id=conversation)
 
 
 async def conversation(tx: Transaction, conversation: UUID) -> Conversation | None:
@@ -137,7 +137,7 @@ async def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return await tx.all(SQL["conversations"], CONVERSATION, **values)
+    return await tx.all(SQL["conversations"], build_conversation, **values)
 
 
 async def add(tx: Transaction, messages: Sequence[Message]) -> None:
@@ -158,7 +158,7 @@ async def add(tx: Transaction, messages: Sequence[Message]) -> None:
 
 
 async def by_ids(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
-    rows = await tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
+    rows = await tx.all(SQL["known_messages"], build_message, ids=list(ids))
     return {message.id: message for message in rows}
 
 
@@ -178,7 +178,7 @@ async def messages(
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
     lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
-    return await tx.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
+    return await tx.all(SQL["messages"], build_message, **values, **lists, meta=meta, limit=limit)
 
 
 async def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
@@ -201,7 +201,7 @@ def read_newest(
     `as_of` leaves out what was recorded later.
     """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
-    return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
+    return read_all(SQL["newest_messages"], build_message, **values, role=role and str(role))
 
 
 async def in_rising_time(tx: Transaction, messages: Sequence[Message]) -> list[Message]:
@@ -226,7 +226,7 @@ async def in_rising_time(tx: Transaction, messages: Sequence[Message]) -> list[M
 def read_before(chunks: Sequence[Chunk]) -> Read[list[Message]]:
     """Return the read of what a person or an assistant said just before the message of each chunk."""
     conversations, seqs = [chunk.conversation_id for chunk in chunks], [(chunk.seq or 0) - 1 for chunk in chunks]
-    return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
+    return read_all(SQL["said_at"], build_message, conversation_ids=conversations, seqs=seqs)
 
 
 async def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
@@ -239,7 +239,7 @@ async def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | 
 
 
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
-    said = MESSAGE(**columns)
+    said = build_message(**columns)
     return of_id, None if is_result and not said.tool_calls else said
 
 

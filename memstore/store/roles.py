@@ -110,9 +110,6 @@ class Capabilities:
     writes: bool
 
 
-UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", pooled=False, citus=False, writes=True)
-
-
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
     with translate_errors(url), psycopg.connect(**options_of(url)) as connection:

@@ -144,7 +144,7 @@ class ContextBuilder:
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
         if covering := [outline.id for outline in self._cover(layout)]:
-            older = self.database.read(resolved.request.user_id, summaries.some(covering))
+            older = self.database.read(resolved.request.user_id, summaries.read_by_ids(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
         return layout.compose(older)
 

@@ -15,7 +15,7 @@ from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = row_builder(Summary)
+build_summary = row_builder(Summary)
 
 
 class Outline(NamedTuple):
@@ -56,11 +56,11 @@ def summaries(
     tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Return a conversation's summaries, by level and in order."""
-    return tx.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
+    return tx.all(SQL["summaries"], build_summary, conversation_id=conversation, level=level, as_of=as_of)
 
 
 def summary(tx: Transaction, id: UUID) -> Summary | None:
-    rows = tx.get(some([id]))
+    rows = tx.get(read_by_ids([id]))
     return rows[0] if rows else None
 
 
@@ -70,9 +70,9 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-def some(ids: Sequence[UUID]) -> Read[list[Summary]]:
+def read_by_ids(ids: Sequence[UUID]) -> Read[list[Summary]]:
     """Return the read of these summaries of one conversation, the newest first."""
-    return read_all(SQL["some"], SUMMARY, ids=list(ids))
+    return read_all(SQL["by_ids"], build_summary, ids=list(ids))
 
 
 def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
@@ -94,4 +94,4 @@ def remove(tx: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UU
 def summaries_over(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return tx.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)
+    return tx.all(SQL["summaries_over"], build_summary, **values, limit=limit)
