@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from itertools import compress
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -49,7 +50,7 @@ SENT = np.dtype(
     ]
 )
 # With `name`, which is item and chunk once more: a string that sorts as they do.
-RECORD = np.dtype({"name": ("S20", 0), **(SENT.fields or {})})
+RECORD: np.dtype[np.void] = np.dtype(cast(Any, dict(SENT.fields or {}, name=("S20", 0))))
 
 
 @dataclass(frozen=True)
