@@ -26,7 +26,7 @@ PAGES = (
     "examples/**/*.md",
     "skills/**/*.md",
 )
-MODULES = ("memstore/**/*.py", "tools/*.py", "benchmarks/*.py")
+MODULES = ("memstore/**/*.py", "schema/**/*.py", "tools/*.py", "benchmarks/*.py")
 SHORT_PAGES = re.compile(r"README\.md|docs/(how-to|tutorial|cookbook)/|docs/index\.md")  # sentences of 30 words at most
 WORDS = 30
 

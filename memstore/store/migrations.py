@@ -1,36 +1,41 @@
 """Brings a database to the newest schema, one process at a time; tells when it is too old or too new.
 
-A revision is a file `NNNN_name.sql`; the table `memstore_schema` has the number of the last one that was run.
+Alembic, with SQLAlchemy, is imported only when there is something to do: a store that opens asks one short question.
 """
 
 from __future__ import annotations
 
+import io
+import threading
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg.sql import SQL as Composable, Composed, Identifier
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
-from memstore.store import roles
 from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
-from memstore.store.sql import parse_statements, statements
+from memstore.store.sql import statements
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 SERVER_VERSION = 150000
+# Alembic has one context in a process: of two threads, one would send its statements to the other's database.
+ALEMBIC = threading.Lock()
 SQL = statements("database")
 
 
-def revisions() -> dict[str, Path]:
-    """Return the files of revisions by number: in a wheel those of `_schema`, in a checkout those of `schema`."""
+def scripts() -> Path:
+    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` next to the package."""
     packaged = Path(str(files("memstore"))) / "_schema"
-    folder = packaged if packaged.is_dir() else packaged.parents[1] / "schema"
-    return {path.name[:4]: path for path in sorted(folder.glob("versions/*.sql"))}
+    return packaged if packaged.is_dir() else packaged.parents[1] / "schema"
 
 
-NEWEST_REVISION = max(revisions())
+NEWEST_REVISION = max(path.name[:4] for path in (scripts() / "versions").glob("*.py"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Status:
 
     @property
     def current(self) -> bool:
+        """Return whether nothing is to be done."""
         return self.revision == self.head
 
 
@@ -59,12 +65,8 @@ def status(url: str) -> Status:
                 f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database "
                 "of its own, or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
             )
-        return Status(_read_revision(connection) if made else None)
-
-
-def _read_revision(connection: psycopg.Connection[Any]) -> str | None:
-    row = connection.execute(SQL["schema_revision"]).fetchone()
-    return row[0] if row else None
+        row = connection.execute(SQL["schema_revision"]).fetchone() if made else None
+    return Status(row[0] if row else None)
 
 
 def prepare(url: str, *, upgrade_old: bool) -> None:
@@ -77,7 +79,7 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
             f"{describe_url(url)} has schema {schema.revision}; this memstore knows up to {NEWEST_REVISION}. "
             "Upgrade memstore: pip install -U memstore-llm"
         )
-    if schema.revision is not None and schema.revision not in revisions():
+    if schema.revision is not None and not any((scripts() / "versions").glob(f"{schema.revision}_*.py")):
         raise SchemaOutdated(
             f"{describe_url(url)} has schema {schema.revision}, which this memstore cannot upgrade: it is of a version "
             "before the first release. Export with that version (memstore export), and import into another database."
@@ -91,23 +93,28 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
 
 def upgrade(url: str) -> None:
     """Bring the tables to the newest revision, in one transaction under an advisory lock."""
-    with translate_errors(url), psycopg.connect(**options_of(url), prepare_threshold=None) as connection:
-        connection.execute(SQL["migration_lock"])
-        connection.execute(SQL["schema_table"])
-        for statement in _statements_after(_read_revision(connection)):
-            connection.execute(statement)
+    from alembic import command  # noqa: PLC0415  (costs half a second, and most stores that open need it not)
+    from sqlalchemy import create_engine, pool, text  # noqa: PLC0415
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
-
-def _statements_after(revision: str | None) -> list[LiteralString | Composed]:
-    """Return the statements of the revisions after one, of all for None, and those that give the roles their rights.
-
-    One by one: a Citus sends its nodes the whole message that a change of a table is in.
-    """
-    later = {number: path for number, path in revisions().items() if number > (revision or "")}
-    texts = [path.read_text(encoding="utf-8") for path in later.values()]
-    changes = [statement for text in texts for statement in parse_statements(text).values()]
-    noted = [Composable(SQL["note_revision"]).format(revision=number) for number in [*later][-1:]]
-    return [*changes, *noted, roles.rights()]
+    # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
+    engine = create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(**options_of(url), prepare_threshold=None),
+        poolclass=pool.NullPool,
+    )
+    try:
+        with translate_errors(url), engine.begin() as connection:
+            connection.execute(text(SQL["migration_lock"]))
+            config = _configuration()
+            config.attributes["connection"] = connection
+            with ALEMBIC:
+                command.upgrade(config, "head")
+    except DBAPIError as error:
+        with translate_errors(url):
+            raise error.orig or error from None
+    finally:
+        engine.dispose()
 
 
 def vacuum(url: str) -> list[str]:
@@ -121,7 +128,18 @@ def vacuum(url: str) -> list[str]:
 
 def sql() -> str:
     """Return the statements that make the tables from nothing, for administrators who run them by hand."""
-    changes = [
-        str(statement) if isinstance(statement, str) else statement.as_string() for statement in _statements_after(None)
-    ]
-    return ";\n\n".join(["BEGIN", SQL["schema_table"], *changes, "COMMIT;\n"])
+    from alembic import command  # noqa: PLC0415
+
+    config, printed = _configuration(), io.StringIO()
+    config.output_buffer = printed
+    with ALEMBIC:
+        command.upgrade(config, "head", sql=True)
+    return printed.getvalue()
+
+
+def _configuration() -> Config:
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
+    return config

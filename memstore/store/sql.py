@@ -28,13 +28,11 @@ def statements(family: str) -> dict[str, LiteralString]:
 
 
 def parse_statements(text: str) -> dict[str, LiteralString]:
-    """Return the statements of a text by name; a text without names is sent whole.
+    """Return the statements of a text by name.
 
     The cast says that they are the program's own text: no value is ever pasted into them.
     """
-    head, *pieces = STATEMENT_NAME.split(text)
-    if not pieces:
-        return {"": cast(LiteralString, head.strip())}
+    _, *pieces = STATEMENT_NAME.split(text)
     parts = list(zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
     bodies = {name: of_each(body.strip(), group) if group else body.strip() for _, name, group, body in parts}
     for fragment in [name for is_fragment, name, *_ in parts if is_fragment]:

@@ -3,6 +3,7 @@
 With the same --dsn all other tests have a distributed schema too; docs/how-to/many-machines.md says which were run.
 """
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,6 +14,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from mako.template import Template
 from typer.testing import CliRunner
 
 import memstore
@@ -128,10 +130,13 @@ def test_a_revision_reaches_every_node_and_its_tables_are_distributed(
 ) -> None:
     with memstore.open(distributed, settings=SETTINGS) as store:
         store.user("gina").conversation("c").add("user", "I live in Graz.")
-    path = tmp_path / "9999_next.sql"
-    path.write_text(NEXT)
-    revisions = migrations.revisions() | {"9999": path}
-    monkeypatch.setattr(migrations, "revisions", lambda: revisions)
+    folder = shutil.copytree(migrations.scripts(), tmp_path / "schema")
+    made = Template(filename=str(folder / "script.py.mako")).render(
+        message="", up_revision="9999", down_revision=migrations.NEWEST_REVISION
+    )
+    (folder / "versions" / "9999_next.py").write_text(str(made))
+    (folder / "versions" / "9999_next.sql").write_text(NEXT)
+    monkeypatch.setattr(migrations, "scripts", lambda: folder)
     monkeypatch.setattr(migrations, "NEWEST_REVISION", "9999")
     ended = CliRunner().invoke(app, ["db", "upgrade", "-d", distributed])
     assert (ended.exit_code, "moods is distributed" in ended.stderr) == (0, True)

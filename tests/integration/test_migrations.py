@@ -1,10 +1,12 @@
 """How a database becomes memstore's: once, whole, never over somebody else's tables, and with errors that help."""
 
+import shutil
 import subprocess
 import sys
 import time
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -114,18 +116,21 @@ def test_the_printed_statements_make_the_same_schema(new_database: Make, clone: 
         assert store.user("alice").recall("Porto", tiers=["messages"])[0].text == "I live in Porto."
 
 
-def upgrade_to(url: str, revision: str) -> None:
+def upgrade_to(url: str, revision: str, folder: Path) -> None:
     """Make the tables of an older revision."""
-    old = {number: path for number, path in migrations.revisions().items() if number <= revision}
+    old = shutil.copytree(migrations.scripts(), folder / "schema")
+    for file in (old / "versions").glob("0*"):
+        if file.name[:4] > revision:
+            file.unlink()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(migrations, "revisions", lambda: old)
+        patch.setattr(migrations, "scripts", lambda: old)
         migrations.upgrade(url)
 
 
-def test_the_embedder_of_most_users_becomes_the_store_s(new_database: Make) -> None:
+def test_the_embedder_of_most_users_becomes_the_store_s(new_database: Make, tmp_path: Path) -> None:
     """Whoever had another is found by words until a migration makes the vectors, of documents too."""
     url = new_database()
-    upgrade_to(url, "0021")
+    upgrade_to(url, "0021", tmp_path)
     names = {"alice": "hashing:64", "bob": "hashing:256", "carol": "hashing:256"}
     for user, embedder in names.items():
         dimensions = int(embedder.partition(":")[2])
@@ -234,9 +239,9 @@ def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
     assert catalog(url) == before
 
 
-def test_a_receipt_from_before_what_was_sent_was_kept_is_upgraded(new_database: Make) -> None:
+def test_a_receipt_from_before_what_was_sent_was_kept_is_upgraded(new_database: Make, tmp_path: Path) -> None:
     url = new_database()
-    upgrade_to(url, "0020")
+    upgrade_to(url, "0020", tmp_path)
     user, conversation, receipt = ids.user_id("alice"), ids.conversation_id(ids.user_id("alice"), "c"), ids.uuid7()
     decision = {"section": "recent", "kind": "turn", "id": str(receipt), "tokens": 4, "length": 9}
     body = {

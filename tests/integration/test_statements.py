@@ -46,8 +46,6 @@ DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "drop"),
     ("queue", "note_version"),
     ("database", "vacuum"),
-    ("database", "schema_table"),
-    ("database", "note_revision"),
     ("roles", "rights"),
     ("roles", "grant"),
 }

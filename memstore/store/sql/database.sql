@@ -34,16 +34,6 @@ SET LOCAL memstore.operator = 'on'
 -- The revision of the tables, where there are any.
 SELECT version_num FROM memstore_schema
 
--- schema_table --
--- The one table that is nobody's.
-CREATE TABLE IF NOT EXISTS memstore_schema (
-    version_num varchar(32) NOT NULL, CONSTRAINT memstore_schema_pkc PRIMARY KEY (version_num)
-)
-
--- note_revision --
--- The revision from now on.
-WITH former AS (DELETE FROM memstore_schema) INSERT INTO memstore_schema (version_num) VALUES ({revision})
-
 -- schema_exists --
 -- Whether memstore's tables were ever made here: in the first schema of search_path, whatever the others have.
 SELECT to_regclass(quote_ident(current_schema()) || '.memstore_schema') IS NOT NULL AS made,
