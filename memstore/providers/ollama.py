@@ -19,8 +19,8 @@ from functools import cache
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import connections, services
-from memstore.providers.connections import ServedEmbedder, TransientError, hide_key
-from memstore.providers.services import INFO_TIMEOUT_SECONDS, ChatRequest, Json, RawAnswer, ServedChatModel, count_in
+from memstore.providers.connections import Json, ServedEmbedder, TransientError, count_in, hide_key
+from memstore.providers.services import INFO_TIMEOUT_SECONDS, ChatRequest, RawAnswer, ServedChatModel
 from memstore.settings import Settings
 
 with require_extra("ollama", "ollama", "httpx"):
@@ -29,10 +29,6 @@ with require_extra("ollama", "ollama", "httpx"):
 
 # A queue asks again soon, and loading takes longer than most answers.
 KEEP_ALIVE = "10m"
-# A quote repeats the prompt; the server's default penalty of 1.1 works against that.
-OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
-# A loaded model with less is another program's, and is loaded anew with what is asked for.
-DEFAULT_WINDOW = 4096
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -119,7 +115,8 @@ class OllamaServer:
             if seen and not seen[-1].is_success:
                 # The server's answer may repeat the key.
                 raise self._refusal(model, seen[-1], str(getattr(error, "error", error))) from None
-            if isinstance(error, ollama.ResponseError):  # a line of a stream
+            if isinstance(error, ollama.ResponseError):
+                # A line of a stream.
                 raise connections.reported(model, hide_key(error.error, _key())) from None
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
@@ -184,7 +181,8 @@ class OllamaChat:
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
         name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
         loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
-        return services.ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
+        # Below Ollama's default it is another program's, and is loaded anew with what is asked for.
+        return services.ModelInfo(name, trained, loaded if loaded >= 4096 else None)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
@@ -233,7 +231,9 @@ class OllamaChat:
             "options": options,
         }
         if request.schema is not None:
-            body |= {"format": request.schema, "options": options | OPTIONS}
+            # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
+            chosen = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
+            body |= {"format": request.schema, "options": options | chosen}
         return body
 
     def _recount(self, request: ChatRequest, seconds: float) -> int | None:
