@@ -18,7 +18,7 @@ from typing import Any
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types import beta
 
-from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
+from memstore.adapters._sync_or_async import call_at_once, maybe_await, run_sync
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 

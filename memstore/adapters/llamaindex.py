@@ -20,7 +20,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from memstore.adapters._json import is_storable, pack, unpack
-from memstore.adapters._sansio import maybe_await
+from memstore.adapters._sync_or_async import maybe_await
 from memstore.formats.parts import clean_name, indent_further_lines
 from memstore.models import Hit, Json, Message
 from memstore.providers.tiktoken import estimate

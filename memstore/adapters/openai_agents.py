@@ -19,7 +19,7 @@ from typing import Any
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
 from memstore.adapters._json import is_storable, pack, unpack
-from memstore.adapters._sansio import maybe_await
+from memstore.adapters._sync_or_async import maybe_await
 from memstore.models import Json, Message, Role
 from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars

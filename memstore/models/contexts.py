@@ -261,13 +261,14 @@ class Statistics:
 
     Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
     each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
+    `strategy` has names, comma-separated.
     """
 
     tokens: int
     budget: int | None
     messages_kept: int
     messages_total: int
-    strategy: str = "none"  # names, comma-separated
+    strategy: str = "none"
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderMissing
+from memstore.models import Json
 from memstore.plugins import require_extra
 from memstore.providers import Count, connections
-from memstore.providers.connections import Json, RequestRefused, TransientError, count_in
+from memstore.providers.connections import RequestRefused, TransientError, count_in
 from memstore.providers.tiktoken import CountCache, EstimatedCounter, as_json
 from memstore.settings import ANTHROPIC, Settings
 from memstore.text import TEXT_PARTS, replace_surrogates
@@ -98,7 +99,7 @@ class AnthropicCounter:
 
 
 def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Json:
-    """Return messages, instructions and tools as Anthropic takes them; what is in its own shape stays as it is.
+    """Return messages, instructions and tools as Anthropic takes them; its own shapes stay as they are.
 
     Tools that are called and not defined are defined by their names: Anthropic wants them where there are calls.
     """

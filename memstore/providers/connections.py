@@ -21,11 +21,11 @@ import numpy as np
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError
+from memstore.models import Json
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
 
-Json = dict[str, Any]
 R = TypeVar("R")
 
 MAX_TRIES = 4
@@ -148,8 +148,8 @@ def error_text(body: object) -> str:
 class SDKServer:
     """A server asked by a `client` of the `library` openai or anthropic. Raises as a `ChatEndpoint` does.
 
-    What these libraries take from the environment for their own server is not sent, no redirect is followed, and no key
-    stands in an error.
+    Headers that these libraries find in the environment are not sent, no redirect is followed, and no key stands in an
+    error.
     """
 
     def __init__(

@@ -24,8 +24,7 @@ from memstore.text import replace_surrogates
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
-MODEL = "all-MiniLM-L6-v2"
-FOLDER = Path(__file__).with_name(MODEL)
+FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
 WEIGHTS_FILE = FOLDER / "model.safetensors"
 WEIGHTS_BYTES = 67_427_480
 DIMENSIONS = 384
@@ -37,8 +36,8 @@ MAX_BATCH_TEXTS = 8
 
 def load(model: str) -> MiniLM:
     """Return the embedder; `model` is "" or "all-MiniLM-L6-v2"."""
-    if model not in ("", MODEL):
-        raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
+    if model not in ("", FOLDER.name):
+        raise ProviderMissing(f"onnx has {FOLDER.name} alone. Name the model as sentence-transformers:{model} instead.")
     try:
         size = WEIGHTS_FILE.stat().st_size
     except OSError as error:

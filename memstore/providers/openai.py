@@ -19,9 +19,10 @@ from pydantic import SecretStr
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
+from memstore.models import Json
 from memstore.plugins import require_extra
 from memstore.providers import Scores, connections, services
-from memstore.providers.connections import Json, RequestRefused, ServedEmbedder, TransientError, count_in
+from memstore.providers.connections import RequestRefused, ServedEmbedder, TransientError, count_in
 from memstore.providers.services import ChatRequest, RawAnswer, ServedChatModel
 from memstore.settings import OPENAI, Settings
 from memstore.text import replace_surrogates

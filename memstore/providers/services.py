@@ -16,8 +16,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.models import Json
 from memstore.providers import ChatMessage, Completion, T
-from memstore.providers.connections import Json, Retries, TransientError
+from memstore.providers.connections import Retries, TransientError
 from memstore.text import replace_surrogates
 
 Prompt = list[dict[str, str]]
