@@ -338,10 +338,11 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
     assert len(server.asked()) == 1
 
 
-def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
+@pytest.mark.parametrize(("text", "words"), [("word " * 300, 302), ("去" * 1200, 303)])
+def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama, text: str, words: int) -> None:
     server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
-    with pytest.raises(PromptTooLong, match="read 200 tokens of a prompt of 302 words"):
-        ask(model_of(server), user("word " * 300))
+    with pytest.raises(PromptTooLong, match=f"read 200 tokens of a prompt of {words} words"):
+        ask(model_of(server), user(text))
 
 
 @pytest.mark.parametrize("counted", [12, 0, None])
@@ -479,6 +480,13 @@ def test_no_key_stands_in_an_error(server: ScriptedOllama, monkeypatch: pytest.M
     with pytest.raises(ProviderError if code == 400 else ModelUnavailable) as raised:
         ask(model_of(server))
     assert KEY.removeprefix("sk-") not in "".join(traceback.format_exception(raised.value))
+
+
+def test_the_key_of_ollama_is_sent_with_each_request(ollamas: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    ollamas.script.append(says(GOOD))
+    ask(model_of(ollamas))
+    assert {headers["Authorization"] for _, _, headers in ollamas.requests} == {f"Bearer {KEY}"}
 
 
 def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
