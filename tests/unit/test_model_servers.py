@@ -580,6 +580,7 @@ def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
     )  # fmt: skip
     embedder = openai.load_embedder("bge-m3", given)
     assert embedder.dimensions == 3
+    assert np.allclose(embedder.embed_documents(["a", "bee"])[1], embedder.embed_documents(["bee"])[0])
     assert np.allclose(np.linalg.norm(embedder.embed_documents(["a", "bee", ""]), axis=1), 1)
     embedder.embed_query("ferry")
     sent = openais.asked("/v1/embeddings")
