@@ -100,22 +100,21 @@ def test_nothing_is_asked_about_texts_single_messages_and_instructions_alone(
 
 
 def test_tool_calls_results_and_definitions_are_sent_in_anthropics_shape() -> None:
-    request, is_own = as_request([USER, CALL, RESULT], [TOOL])
+    request = as_request([USER, CALL, RESULT], [TOOL])
     _, call, result = request["messages"]
     use = {"type": "tool_use", "id": "a_1", "name": "find", "input": {"what": "ferry"}}
     assert call == {"role": "assistant", "content": [use]}
     told = [{"type": "text", "text": "At nine."}]
     assert result == {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1", "content": told}]}
     assert request["tools"] == [{"name": "find", "description": "Finds.", "input_schema": {"type": "object"}}]
-    assert is_own
-    again, _ = as_request(request["messages"], request["tools"])
+    again = as_request(request["messages"], request["tools"])
     assert again == request, "what is Anthropic's already stays"
-    undefined, _ = as_request([USER, CALL, RESULT], [])
+    undefined = as_request([USER, CALL, RESULT], [])
     assert undefined["tools"] == [{"input_schema": {"type": "object"}, "name": "find"}]
     without_ids = [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "find"}}]}, {"role": "tool"}]
-    _, call, result = as_request(without_ids, [])[0]["messages"]
+    _, call, result = as_request(without_ids, [])["messages"]
     assert call["content"][0]["id"] == result["content"][0]["tool_use_id"]
-    assert as_request([CALL], [])[0]["messages"][0]["role"] == "user", "who has the first word"
+    assert as_request([CALL], [])["messages"][0]["role"] == "user", "who has the first word"
 
 
 def test_parts_of_others_are_estimated(counter: AnthropicCounter) -> None:
