@@ -7,7 +7,6 @@ complete: half a sentence would be remembered as what the assistant meant.
 from __future__ import annotations
 
 import io
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -38,8 +37,6 @@ HELP = """\
 /recall QUERY   what was said about something
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
 Facts are found after each answer. If a model is set for facts, it is asked after six turns, and at the end."""
-# Not a path, and not what stands in a sentence.
-_COMMAND = re.compile(r"/[a-z]*(?!\S)")
 
 
 def chat(
@@ -207,7 +204,13 @@ class _Session:
     def _try_answer(self, text: str, *, may_stop: bool) -> bool:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
-            context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
+            self.scope.add("user", text)
+        except errors.InvalidInput as error:
+            echo_error(str(error))
+            echo_hint("what you said is not stored")
+            return False
+        try:
+            context, answer = self._answer((lambda _: None) if common.as_json else self._show)
         except (errors.ProviderError, errors.BudgetTooSmall, errors.InvalidInput) as error:
             self._end_line()
             echo_error(str(error))
@@ -225,8 +228,7 @@ class _Session:
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         return True
 
-    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
-        self.scope.add("user", text)
+    def _answer(self, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         # At most the window's fourth part is kept free because the server counts otherwise.
         margin = min(self.margin, self._window // 4)
@@ -271,15 +273,18 @@ class _Session:
         self.line_open = False
 
     def _run_command(self, text: str) -> bool:
-        match = _COMMAND.match(text)
-        if match is None:
+        command, _, argument = text.partition(" ")
+        # Not a path, and not what stands in a sentence.
+        if command != "/" and not (command.startswith("/") and command[1:].isalpha()):
             return False
-        command, argument, user = match[0], text[match.end() :].strip(), self.scope.user
-        if command == "/facts":
+        user = self.scope.user
+        if command in ("/forget", "/recall") and not argument:
+            echo_hint(f"{command} is about something: /forget ID, /recall QUERY")
+        elif command == "/facts":
             print_facts(user.facts(), "nothing is known of you yet")
-        elif command == "/recall" and argument:
+        elif command == "/recall":
             print_hits(user.recall(argument))
-        elif command == "/forget" and argument:
+        elif command == "/forget":
             try:
                 fact = user.retract_fact(user.resolve_id(argument, kind="fact"))
             except (errors.InvalidInput, errors.Conflict) as error:

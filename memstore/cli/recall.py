@@ -15,7 +15,6 @@ from memstore.cli.session import hint_why_little, open_store
 if TYPE_CHECKING:
     from memstore.models import Fact, FactChange, Hit
 
-TIERS = ("messages", "summaries", "facts")
 fact_app = options.group("Look after facts by hand.")
 FactArgument = Annotated[str, options.id_argument("fact")]
 
@@ -38,7 +37,7 @@ def recall(
         hits = store.user(user).recall(
             query,
             limit=limit,
-            tiers=tier or TIERS,
+            tiers=tier or ("messages", "summaries", "facts"),
             conversation=conversation,
             roles=role or None,
             tags=tag or None,

@@ -37,8 +37,7 @@ from memstore.text import INVALID_CHARS
 IDLE_SECONDS = 3600.0
 RETRY_SECONDS = 60.0
 # A hook may run before the answer is in the session's file: so long it is waited for.
-FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
-MAX_PROMPT_CHARS = 1000
+FLUSH_SECONDS, MAX_FLUSH_SECONDS = 1.0, 20.0
 
 logger = logging.getLogger("memstore")
 
@@ -112,11 +111,10 @@ class HookServer:
             return None, None
         if self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
-        if len(prompt) > MAX_PROMPT_CHARS:
+        if len(prompt) > 1000:
             # Redacted before it is cut: half a key is not known as one.
             redact = redactor_for(self._store.settings).redact
-            half, part = MAX_PROMPT_CHARS // 2, 10 * MAX_PROMPT_CHARS
-            prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
+            prompt = f"{redact(prompt[:10_000])[:500]} {redact(prompt[-10_000:])[-500:]}"
         conversation = self._user.conversation(session, title=str(event.get("cwd") or "/"))
         shown = self._shown.setdefault(session, set())
 
@@ -206,7 +204,7 @@ def _is_due(file: Path) -> bool:
         # It is told where the turn would be stored.
         return True
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
-    if not answer or age > LONGEST_FLUSH:
+    if not answer or age > MAX_FLUSH_SECONDS:
         return age > FLUSH_SECONDS
     # What is no path, such as one of a user who is not there, is told where the turn would be stored, too.
     with suppress(InvalidInput, OSError, RuntimeError, ValueError), _session_file(event)[0].open("rb") as session:

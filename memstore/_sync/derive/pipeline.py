@@ -28,7 +28,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import MODELS
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.active_model import ModelChanged
 from memstore.store.errors import ConcurrentUpdate
@@ -39,7 +39,7 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
+SHARED_FAILURES = (DatabaseUnreachable, EmbedderMismatch, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
 # The user's version and the store's models: results are saved only if both are still the same.
 USER_STATE = (erasure.VERSION, MODELS)

@@ -92,7 +92,7 @@ def create_app(
     app.add_middleware(dependencies.AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    max_bodies = {f"{middleware.UI}/": middleware.MAX_FORM_BYTES, "": store.settings.server_body_bytes}
+    max_bodies = {f"{middleware.UI}/": 64 * 1024, "": store.settings.server_body_bytes}
     if mcp is not None:
         max_bodies = {f"{middleware.MCP}/": mcp.max_body, **max_bodies}
     # Added last: it is the outermost.

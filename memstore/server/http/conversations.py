@@ -14,11 +14,11 @@ from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
 from memstore.server.http import dependencies
 from memstore.server.http.dependencies import ConversationDep, Page, PageParams, StoreDep, StrictModel, UserDep
+from memstore.store.messages import LAST
 
 users = APIRouter(tags=["users"])
-conversations = APIRouter(prefix=dependencies.CONVERSATIONS, tags=["conversations"])
+conversations = APIRouter(prefix=f"{dependencies.USER}/conversations", tags=["conversations"])
 messages = APIRouter(prefix=f"{dependencies.CONVERSATION}/messages", tags=["messages"])
-MAX_SEQ = 2**62
 
 
 class UserStats(BaseModel):
@@ -110,7 +110,7 @@ class NewMessages(StrictModel):
 
 
 class MessageParams(PageParams):
-    from_seq: int = Field(1, ge=1, le=MAX_SEQ)
+    from_seq: int = Field(1, ge=1, le=LAST)
     role: list[Role] | None = None
 
 
@@ -118,7 +118,7 @@ class MessageParams(PageParams):
 async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
     """Return messages in order. Messages added meanwhile are on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
-    first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
+    first = max(params.from_seq, min(after, LAST - 1) + 1)
     rows = await conversation.messages(from_seq=first, roles=params.role, limit=params.limit + 1)
     return params.page(rows, lambda message: [message.seq])
 

@@ -38,10 +38,8 @@ from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
 USER = "/users/{user:name}"
-CONVERSATIONS = f"{USER}/conversations"
-CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
-DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-PROTECTED = (f"{API}/", f"{MCP}/", METRICS)
+CONVERSATION = f"{USER}/conversations/{{conversation:name}}"
+MAX_LIMIT = 1000
 BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
 
 
@@ -130,7 +128,7 @@ class AuthenticationMiddleware:
         self._app, self._authenticator = app, authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(PROTECTED):
+        if scope["type"] == "http" and scope["path"].startswith((f"{API}/", f"{MCP}/", METRICS)):
             try:
                 principal = await self._authenticator.find(await bearer_token(Request(scope)))
                 if principal is None:
@@ -210,7 +208,7 @@ class Page(BaseModel, Generic[T]):
 
 class PageParams(StrictModel):
     cursor: str | None = Field(None, min_length=1, description="`next_cursor` of the page before")
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
     def position(self, kind: Any) -> Any:
         """Return the end of the page before, as values of these types; None for the first page."""

@@ -53,8 +53,7 @@ async def erase_fact(user: UserDep, fact: UUID, params: Params) -> Certificate:
 
 @erasures.get(f"{dependencies.USER}/erasures")
 async def list_erasures(
-    user: UserDep,
-    limit: Annotated[int, Query(ge=1, le=dependencies.MAX_LIMIT)] = dependencies.DEFAULT_LIMIT,
+    user: UserDep, limit: Annotated[int, Query(ge=1, le=dependencies.MAX_LIMIT)] = 100
 ) -> list[Certificate]:
     """Return the certificates of a user, the latest first; they are kept when the user is gone."""
     return await user.erasures(limit=limit)

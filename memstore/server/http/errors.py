@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -19,26 +18,6 @@ from memstore import errors
 from memstore.models import Json
 
 MEDIA_TYPE = "application/problem+json"
-# The first that fits counts.
-STATUS: Mapping[type[errors.MemstoreError], HTTPStatus] = {
-    errors.NotFound: HTTPStatus.NOT_FOUND,
-    errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
-    errors.BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.Conflict: HTTPStatus.CONFLICT,
-    errors.DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.ProviderMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.EmbedderMismatch: HTTPStatus.CONFLICT,
-    errors.ProviderError: HTTPStatus.BAD_GATEWAY,
-    errors.MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-FRAMEWORK_ERRORS = {
-    HTTPStatus.BAD_REQUEST: ("bad-request", "The body cannot be read: give JSON in UTF-8."),
-    HTTPStatus.NOT_FOUND: ("not-found", "There is nothing at this path; /openapi.json lists what there is."),
-}
-_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class FieldError(BaseModel):
@@ -105,14 +84,16 @@ def problem_from(error: Exception) -> Problem:
         return _invalid_request(error)
     if isinstance(error, HTTPException):
         # No such path or method, no JSON.
-        status = HTTPStatus(error.status_code)
-        kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
-        return Problem(status, kind, detail, headers=error.headers)
-    status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
-    extra: dict[str, Any] = (
-        {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
-    )
-    return Problem(status, _WORD_BOUNDARY.sub("-", type(error).__name__).lower(), str(error), **extra)
+        status, detail = HTTPStatus(error.status_code), str(error.detail)
+        if status == HTTPStatus.BAD_REQUEST:
+            detail = "The body cannot be read: give JSON in UTF-8."
+        elif status == HTTPStatus.NOT_FOUND:
+            detail = "There is nothing at this path; /openapi.json lists what there is."
+        return Problem(status, status.phrase.lower().replace(" ", "-"), detail, headers=error.headers)
+    assert isinstance(error, errors.MemstoreError)
+    extra = {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
+    kind = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in type(error).__name__).lstrip("-")
+    return Problem(error.http_status, kind, str(error), **extra)
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:

@@ -24,7 +24,6 @@ from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
-MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -14,7 +14,6 @@ from memstore.errors import InvalidInput
 from memstore.models import Json
 
 EXAMPLE_TIME = "2026-11-21T09:30:00+01:00"
-_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 
 def as_list(value: Any) -> Any:
@@ -23,8 +22,10 @@ def as_list(value: Any) -> Any:
 
 def _as_day(value: Any) -> Any:
     """Return the first day of a year or a month, which would be read as seconds since 1970."""
-    match = _YEAR_OR_MONTH.fullmatch(str(value).strip())
-    return f"{match[0]}{'-01' if match[1] else '-01-01'}" if match else value
+    for form in ("%Y", "%Y-%m"):
+        with suppress(ValueError):
+            return datetime.strptime(str(value).strip(), form).replace(tzinfo=UTC)
+    return value
 
 
 # Models write times without a zone, days and years, whatever the schema says.

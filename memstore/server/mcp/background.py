@@ -9,8 +9,6 @@ import time
 from memstore.client.store import AsyncMemoryStore
 
 logger = logging.getLogger("memstore")
-# A conversation that arrives in several calls is not derived between them.
-QUIET_SECONDS = 1.0
 
 
 class BackgroundDeriver:
@@ -28,7 +26,8 @@ class BackgroundDeriver:
         self._seen: set[str] = set()
 
     def notify_write(self, user: str) -> None:
-        self._due[user] = time.monotonic() + QUIET_SECONDS
+        # A conversation that arrives in several calls is not derived between them.
+        self._due[user] = time.monotonic() + 1.0
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")
 

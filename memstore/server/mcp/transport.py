@@ -17,8 +17,6 @@ from starlette.types import Message, Receive, Scope
 
 from memstore.text import replace_escaped_surrogates
 
-UNREADABLE = "This line is no JSON-RPC message in UTF-8, and was not read."
-
 
 async def readable_body(scope: Scope, receive: Receive) -> Receive:
     """Return a `receive` that gives the body whole and without lone surrogates."""
@@ -52,7 +50,8 @@ async def readable_lines(
                 if message := _message_of(item):
                     await send.send(message)
                 else:
-                    error = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
+                    unreadable = "This line is no JSON-RPC message in UTF-8, and was not read."
+                    error = ErrorData(code=PARSE_ERROR, message=unreadable)
                     await answers.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
 
     async with anyio.create_task_group() as group:
