@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import ClassVar
 
 
@@ -12,14 +11,14 @@ class MemstoreError(Exception):
     `http_status` is what a server answers, `exit_code` what a command ends with.
     """
 
-    http_status: ClassVar[HTTPStatus] = HTTPStatus.INTERNAL_SERVER_ERROR
+    http_status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
 
 
 class ConfigurationError(MemstoreError):
     """A setting cannot be used as it stands."""
 
-    http_status = HTTPStatus.UNPROCESSABLE_ENTITY  # a name in the request that nobody knows
+    http_status = 422  # a name in the request that nobody knows
     exit_code = 2
 
 
@@ -30,7 +29,7 @@ class DatabaseError(MemstoreError):
 class DatabaseUnreachable(DatabaseError):
     """Nothing answers at the database's URL."""
 
-    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    http_status = 503
     exit_code = 3
 
 
@@ -41,7 +40,7 @@ class ExtensionMissing(DatabaseError):
 class SchemaOutdated(DatabaseError):
     """The tables are older than this memstore."""
 
-    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    http_status = 503
 
 
 class SchemaTooNew(DatabaseError):
@@ -57,14 +56,14 @@ class EmbeddedError(MemstoreError):
 class InvalidInput(MemstoreError):
     """An argument is wrong; nothing was stored."""
 
-    http_status = HTTPStatus.UNPROCESSABLE_ENTITY
+    http_status = 422
     exit_code = 2
 
 
 class NotFound(InvalidInput):
     """There is no fact, change, receipt, backfill, certificate or token of this id."""
 
-    http_status = HTTPStatus.NOT_FOUND
+    http_status = 404
 
 
 class Conflict(MemstoreError):
@@ -73,7 +72,7 @@ class Conflict(MemstoreError):
     `number` is the place of that message in the list, from 1.
     """
 
-    http_status = HTTPStatus.CONFLICT
+    http_status = 409
     number: int | None = None
 
 
@@ -98,26 +97,26 @@ class Erased(Conflict):
 class ProviderError(MemstoreError):
     """An embedder, a token counter or a model failed."""
 
-    http_status = HTTPStatus.BAD_GATEWAY
+    http_status = 502
 
 
 class ProviderMissing(ProviderError):
     """The provider is not installed, or nobody knows its name."""
 
-    http_status = HTTPStatus.UNPROCESSABLE_ENTITY
+    http_status = 422
     exit_code = 2
 
 
 class EmbedderMismatch(ProviderError):
     """The user's vectors were made by another embedder than the one that is set."""
 
-    http_status = HTTPStatus.CONFLICT
+    http_status = 409
 
 
 class ModelUnavailable(ProviderError):
     """A chat model or an embedder cannot be reached, is not installed, or did not answer in time; try again later."""
 
-    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    http_status = 503
 
 
 class ModelAnswerInvalid(ProviderError):
@@ -151,7 +150,7 @@ class BudgetTooSmall(MemstoreError):
     on the room.
     """
 
-    http_status = HTTPStatus.UNPROCESSABLE_ENTITY
+    http_status = 422
     exit_code = 4
 
     def __init__(self, needed: int, budget: int, section: str) -> None:

@@ -13,6 +13,7 @@ from memstore.cli.options import flag, name_option, option, time_option
 from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
+    from memstore.client.user_facts import FactInput
     from memstore.models import Fact, FactChange, Hit
 
 fact_app = options.group("Look after facts by hand.")
@@ -192,10 +193,13 @@ def mark(
     expires_at: Annotated[datetime | None, time_option("It is neither recalled nor in a context from then on.")] = None,
 ) -> None:
     """Pin a fact, call it unimportant, or let it expire."""
-    columns = {"importance": importance, "expires_at": expires_at}
+    changes: FactInput = {}
+    if importance is not None:
+        changes["importance"] = importance
+    if expires_at is not None:
+        changes["expires_at"] = expires_at
     with open_store() as store:
         scope = store.user(user)
-        changes = {name: value for name, value in columns.items() if value is not None}
         _print_fact(scope.edit_fact(scope.resolve_id(fact, kind="fact"), **changes))
 
 

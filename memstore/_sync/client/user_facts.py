@@ -39,12 +39,7 @@ from memstore.models.facts import with_state_now
 
 
 class FactInput(TypedDict, total=False):
-    """The columns of a fact that people set: keywords of `add_fact`, which has a default for each, and `edit_fact`.
-
-    `type` is memstore's or one of the setting `fact_types`, `language` is ISO 639, `confidence` is from 0 to 1. Without
-    `attribute` and `value` what protects somebody is read from the text. A fact whose `importance` is "pinned" is in
-    every context before all else, an "unimportant" one in none; from `expires_at` on it is in none and not recalled.
-    """
+    """The columns of a fact that people set: keywords of `add_fact`, which has a default for each, and `edit_fact`."""
 
     type: str | None
     subject: str
@@ -187,10 +182,15 @@ class UserFacts:
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
-        `columns` are those of `FactInput`. Without a type it is read from the text, else a `statement`. Facts with an
-        older value of the same attribute are superseded; contradictions are logged. A fact with the same words is
-        edited to be this one, and is active again. With `quarantined` it waits for `confirm_fact`; a fact with the same
-        words is then returned as it is.
+        `columns` are those of `FactInput`: `type` (by default read from the text, else "statement"), `subject` ("The
+        user"), `kind`, `attribute`, `value`, `language`, `confidence` (1), `valid_from`, `valid_to`, `importance`
+        ("normal") and `expires_at`. Facts with an older value of the same attribute are superseded; contradictions are
+        logged. A fact with the same words is edited to be this one, and is active again.
+
+        Without `attribute` and `value` what protects somebody is read from the text. A fact whose `importance` is
+        "pinned" is in every context before all else, an "unimportant" one in none; from `expires_at` on it is in none
+        and not recalled. With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as
+        it is.
         """
         from memstore._sync.derive.facts import manual_edits
         from memstore._sync.derive.facts.manual_edits import check_fact, redact_fact
@@ -198,9 +198,10 @@ class UserFacts:
 
         given = _read_columns(text, columns)
         type = given.pop("type", None)
-        defaults: FactInput = {"subject": "The user", "language": "und", "confidence": 1.0, "importance": NORMAL}
+        defaults = {"subject": "The user", "language": "und", "confidence": 1.0, "importance": NORMAL}
         optional = dict.fromkeys(("kind", "attribute", "value", "valid_from", "valid_to", "expires_at"))
-        new = FactColumns.model_construct(**optional | defaults | given, type=STATEMENT if type is None else type)
+        row: dict[str, Any] = {**optional, **defaults, **given, "type": STATEMENT if type is None else type}
+        new = FactColumns.model_construct(**row)
         source_ids = to_uuids(sources, "sources")
         check_fact(new)
         self._check_type(new.type)

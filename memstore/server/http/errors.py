@@ -91,7 +91,7 @@ def problem_from(error: Exception) -> Problem:
             detail = "There is nothing at this path; /openapi.json lists what there is."
         return Problem(status, status.phrase.lower().replace(" ", "-"), detail, headers=error.headers)
     assert isinstance(error, errors.MemstoreError)
-    extra = {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
+    extra: Json = {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
     kind = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in type(error).__name__).lstrip("-")
     return Problem(error.http_status, kind, str(error), **extra)
 

@@ -26,6 +26,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.formats.parts import list_line
+from memstore.server.http.middleware import disable_timeout
 from memstore.server.mcp import results
 from memstore.server.mcp.background import BackgroundDeriver
 from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
@@ -183,6 +184,8 @@ class McpApp:
             except HTTPException:
                 await refuse_body(self.max_body)(scope, receive, send)
                 return
+        # A call has a timeout of its own, which its answer explains.
+        disable_timeout(scope)
         await self._sessions.handle_request(scope, receive, send)
 
 

@@ -80,7 +80,8 @@ class UIRequest:
 
     def list_page(self, template: str, name: str, rows: Sequence[Any], **values: Any) -> Response:
         """Return a page with a list under this name; a row more than a page has means that another page follows."""
-        return self.page(template, **{name: rows[:PAGE_SIZE]}, more=len(rows) > PAGE_SIZE, **values)
+        values |= {name: rows[:PAGE_SIZE], "more": len(rows) > PAGE_SIZE}
+        return self.page(template, **values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         context: dict[str, Any] = {
