@@ -105,7 +105,7 @@ class _Session:
     line_open: bool = False
     turns: int = 0
     asking: threading.Thread | None = None
-    goes_on: threading.Event = field(default_factory=threading.Event)
+    may_ask: threading.Event = field(default_factory=threading.Event)
     outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
     has_told_of_backlog: bool = False
     printed: set[str] = field(default_factory=set)
@@ -121,7 +121,7 @@ class _Session:
             self._print_outcomes()
             if not text or self._run_command(text):
                 continue
-            self.goes_on.set()
+            self.may_ask.clear()
             all_answered &= self._try_answer(text, may_stop=at_terminal)
             self.turns += 1
             # HELP says after how many turns a model is asked for facts and summaries.
@@ -142,48 +142,40 @@ class _Session:
         """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
         if self.asking is not None and self.asking.is_alive():
             return
-
-        def check(*_: object) -> None:
-            if self.goes_on.is_set():
-                raise errors.ModelUnavailable("The chat goes on.")
-
         self.turns = 0
-        self.goes_on.clear()
-        arguments = check, lambda _: None, lambda: not self.goes_on.is_set()
+        self.may_ask.set()
         # The end of the chat does not wait for its call: what it was about stays pending.
-        self.asking = threading.Thread(target=self._run_derivation, args=arguments, name="memstore-chat", daemon=True)
+        self.asking = threading.Thread(target=self._run_derivation, args=[self.may_ask.is_set], daemon=True)
         self.asking.start()
 
     def _derive(self, *, may_ask: bool) -> None:
-        def check(_: CallProgress) -> None:
-            if not may_ask:
-                raise errors.ModelUnavailable("It is asked after some turns.")
-
         def tell(kind: str, done: int, total: int) -> None:
             if kind == "chunks" and total > 500 and done < total and not self.has_told_of_backlog:
                 self.has_told_of_backlog = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
-        self._run_derivation(tell, check, lambda: may_ask)
+        self._run_derivation(lambda: may_ask, tell)
         self._print_outcomes()
         if may_ask:
             self.turns = 0
 
     def _run_derivation(
-        self,
-        progress: Callable[[str, int, int], None],
-        on_call: Callable[[CallProgress], None],
-        has_asked: Callable[[], bool],
+        self, may_ask: Callable[[], bool], progress: Callable[[str, int, int], None] = lambda *_: None
     ) -> None:
+        """Derive; a chat model is asked as long as `may_ask` says so."""
+
+        def check(_: CallProgress) -> None:
+            if not may_ask():
+                raise errors.ModelUnavailable("It is asked later.")
+
         try:
-            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=on_call)
-            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if has_asked() else ())]))
+            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=check)
+            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if may_ask() else ())]))
         except Exception as error:
             # Whatever it is: it costs the chat what it would have found, and nothing else.
             self.outcomes.append((0, [str(error)]))
 
     def _print_outcomes(self) -> None:
-        """Print what derivations found, and each problem once."""
         while self.outcomes:
             facts, problems = self.outcomes.pop(0)
             if facts and sys.stdin.isatty() and sys.stdout.isatty():

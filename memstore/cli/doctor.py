@@ -191,7 +191,6 @@ def _store(store: MemoryStore) -> Iterator[Check]:
 
 
 def _reasons(store: MemoryStore) -> str:
-    """Return why answers of chat models, or facts in them, were refused, the most frequent reasons first."""
     reasons: Counter[str] = Counter()
     for name in store.users():
         for response in store.user(name).invalid_responses():

@@ -58,7 +58,6 @@ def one_line(text: object) -> str:
 
 
 def echo(*parts: str | tuple[str, str]) -> None:
-    """Print text for people to stdout: parts, some with a style."""
     out.print(Text.assemble(*(escape(part) if isinstance(part, str) else (escape(part[0]), part[1]) for part in parts)))
 
 
@@ -67,7 +66,6 @@ def echo_hint(text: str, style: str = "bright_black") -> None:
 
 
 def echo_error(text: str) -> None:
-    """Print an error to stderr, on one line, with options as they are typed."""
     err.print(Text.assemble(("memstore: ", "bold red"), one_line(with_options(text))))
 
 

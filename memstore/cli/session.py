@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 
 def open_store(**settings: Any) -> MemoryStore:
-    """Open the store of a command, which is closed at the end of a `with`."""
     return memstore.open(common.database, settings=settings)
 
 
@@ -43,7 +42,6 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
 
 
 def run_command(command: Callable[[], object]) -> int:
-    """Run a command and return its exit code; print to stderr why it failed."""
     try:
         try:
             command()

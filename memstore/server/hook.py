@@ -28,6 +28,7 @@ from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
+from memstore.server.background import derive_user
 from memstore.settings import load
 from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
@@ -53,8 +54,6 @@ class MemoryText:
 
 
 class HookServer:
-    """Answers the hooks of one user, through a socket in the current folder."""
-
     def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
@@ -77,7 +76,7 @@ class HookServer:
                 self._asked.clear()
                 stored, seconds = await self._store_turns()
                 if stored or pending:
-                    pending = not await self._derive()
+                    pending = not await derive_user(self._store, self._name)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._asked.wait(), seconds)
 
@@ -182,17 +181,6 @@ class HookServer:
                 continue
             file.unlink(missing_ok=True)
         return stored, seconds
-
-    async def _derive(self) -> bool:
-        try:
-            report = await self._store.derive(user=self._name)
-        except Exception as error:
-            # It costs what a prompt would have found; the next turn tries again.
-            logger.warning("not derived: %s", error)
-            return False
-        for problem in (*report.failed, *report.waiting):
-            logger.warning("not derived yet: %s", problem)
-        return True
 
 
 def _is_due(file: Path) -> bool:

@@ -179,7 +179,6 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 
 def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
-    """Return what serves MCP; None where its extra is not installed."""
     if find_spec("mcp") is None:
         return None
     from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)

@@ -111,7 +111,6 @@ class Authenticator:
 
 
 async def bearer_token(request: Request) -> bytes | None:
-    """Return the SHA-256 of the token that a request brings, None where it brings none."""
     credentials = await BEARER(request)
     return None if credentials is None else hash_token(credentials.credentials)
 
@@ -176,7 +175,6 @@ UserDep = Annotated[AsyncUserScope, Depends(get_user)]
 
 
 async def get_conversation(conversation: NamePart, user: UserDep) -> AsyncConversationScope:
-    """Return the conversation of the path, which need not exist yet."""
     return user.conversation(conversation)
 
 
@@ -211,7 +209,6 @@ class PageParams(StrictModel):
     limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
     def position(self, kind: Any) -> Any:
-        """Return the end of the page before, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
     def page(self, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Page[T]:
@@ -226,7 +223,6 @@ def encode_cursor(position: Sequence[Any]) -> str:
 
 
 def decode_cursor(cursor: str, kind: Any) -> Any:
-    """Return the position of a cursor as values of these types; raise `InvalidInput` for any other text."""
     try:
         encoded = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         position = read_json(encoded.decode())

@@ -11,7 +11,7 @@ from pydantic import Field
 from memstore.models import Certificate, ScanResult
 from memstore.server.http import dependencies
 from memstore.server.http.dependencies import ConversationDep, StoreDep, StrictModel, UserDep
-from memstore.server.http.middleware import disable_timeout
+from memstore.server.timeout import disable_timeout
 
 erasures = APIRouter(tags=["erasures"])
 

@@ -57,7 +57,6 @@ class Problem(HTTPException):
 
 
 def body_too_large() -> Problem:
-    """Return the 413 for a body that is too large: the rest of it is not read."""
     detail = "Send it in parts, or raise server_body_bytes; a form of a page has at most 64 KiB."
     return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail)
 
@@ -122,8 +121,6 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class ProblemAPI(FastAPI):
-    """A FastAPI application whose OpenAPI description knows the shape of errors."""
-
     def openapi(self) -> Json:
         schema: Json = super().openapi()
         shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")

@@ -108,11 +108,6 @@ def _limit_body(headers: Headers, receive: Receive, max_body: int) -> Receive:
     return receive_within_limit
 
 
-def disable_timeout(scope: Scope) -> None:
-    """Disable the timeout of this response: a stream, deriving, or what has a timeout of its own."""
-    scope["state"]["deadline"].reschedule(None)
-
-
 def _is_disconnect(error: Exception) -> bool:
     if isinstance(error, ExceptionGroup):
         return all(map(_is_disconnect, error.exceptions))

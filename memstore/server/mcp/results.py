@@ -198,7 +198,6 @@ async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
 
 
 async def find_fact(user: AsyncUserScope, id: str) -> UUID:
-    """Return the whole id of a fact. Raises `InvalidInput` if this user has no such fact."""
     kind, rest = parse(id)
     if kind != "fact":
         raise InvalidInput(f"{id!r} is a {kind}: only facts can be changed or deleted. list_memories gives facts.")
@@ -206,7 +205,6 @@ async def find_fact(user: AsyncUserScope, id: str) -> UUID:
 
 
 async def find_message(user: AsyncUserScope, id: str) -> tuple[str, Message]:
-    """Return a message and the name of its conversation. Raises `InvalidInput` if this user has no such message."""
     kind, rest = parse(id)
     conversation, _, seq = rest.rpartition("#")
     if kind != "message" or not (conversation and seq.isdecimal() and len(seq) <= 18):

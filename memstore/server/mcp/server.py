@@ -26,11 +26,11 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.formats.parts import list_line
-from memstore.server.http.middleware import disable_timeout
+from memstore.server.background import BackgroundDeriver
 from memstore.server.mcp import results
-from memstore.server.mcp.background import BackgroundDeriver
 from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
 from memstore.server.mcp.transport import readable_body, readable_lines, refuse_body
+from memstore.server.timeout import disable_timeout
 from memstore.settings import Settings
 from memstore.text import escape_control_tokens, format_day
 
@@ -81,7 +81,6 @@ class MemoryServer(MCPServer[None]):
             return await super().call_tool(name, arguments, context)
 
     async def read_resource(self, uri: Any, context: Context[None, Any] | None = None) -> Any:
-        """Read a resource; an expected error becomes one of the protocol."""
 
         def protocol_error(error: ReadableError) -> MCPError:
             return MCPError(INVALID_PARAMS if isinstance(error, InvalidInput) else INTERNAL_ERROR, _explain(error))
@@ -171,7 +170,6 @@ class McpApp:
         self._sessions = server.session_manager
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Keep sessions, and derive what they store, until the block ends."""
         return self._sessions.run()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

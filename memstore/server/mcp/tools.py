@@ -23,9 +23,9 @@ from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
 from memstore.models.facts import STORED_ACTIVE
+from memstore.server.background import BackgroundDeriver
 from memstore.server.mcp import results
 from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Tolerant, as_list, short_schema
-from memstore.server.mcp.background import BackgroundDeriver
 from memstore.text import json_line
 
 
@@ -242,7 +242,6 @@ async def update_memory(
 
 
 async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
-    """Return why a fact cannot be updated, and what to do instead."""
     id = results.shorten("fact", fact.id)
     if fact.state == QUARANTINED:
         return f"{id} waits until its user confirms it. Nothing was done."
@@ -260,7 +259,6 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
 
 
 async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping[str, Any]) -> None:
-    """Raise `Conflict` where another fact has the new words."""
     words = [str(changes.get(name, getattr(old, name))).strip() for name in ("subject", "text")]
     same = ids.fact_id(user.id, *words)
     if same != old.id and (facts := await user.facts(ids=[same], state=None)):

@@ -30,7 +30,6 @@ async def readable_body(scope: Scope, receive: Receive) -> Receive:
 
 
 def refuse_body(max_bytes: int) -> Response:
-    """Return the answer to a body that is too large: an error of JSON-RPC."""
     message = f"The request has more than {max_bytes:,} bytes, and was not read: send it in parts."
     error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=message))
     body, status = error.model_dump_json(by_alias=True, exclude_unset=True), HTTPStatus.REQUEST_ENTITY_TOO_LARGE

@@ -82,8 +82,6 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
 
 
 class _Views:
-    """Signing in and out, errors, and the check that stands before every page."""
-
     def __init__(self, store: AsyncMemoryStore, authenticator: Authenticator, *, writes: bool) -> None:
         self._store, self._authenticator, self._writes = store, authenticator, writes
 

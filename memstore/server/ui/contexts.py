@@ -53,7 +53,6 @@ async def show_context(ui: UIRequest) -> Response:
 
 
 async def show_replay(ui: UIRequest) -> Response:
-    """Show what was sent with a context: the messages for the model."""
     replay = await ui.user.replay(ui.id)
     sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
     sent += [("system", replay.system)] if replay.system is not None else []

@@ -15,7 +15,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
 from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
-from memstore.server.http.middleware import disable_timeout
+from memstore.server.timeout import disable_timeout
 from memstore.server.ui.request import PAGE_SIZE, UIRequest, redirect, url_to
 
 
@@ -90,7 +90,6 @@ class BarSegment(NamedTuple):
 
 
 def segments(messages: Sequence[models.Message], summaries: Sequence[models.Summary]) -> list[BarSegment]:
-    """Return messages in runs, each under the same summary of the lowest level."""
     lowest = [summary for summary in summaries if summary.level == 1]
     runs: list[BarSegment] = []
     for message in messages:

@@ -66,7 +66,6 @@ class UIRequest:
         return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 19 else 1
 
     def position(self, kind: Any) -> Any:
-        """Return the position of the query's cursor as values of these types; None for the first page."""
         cursor = self.param("cursor")
         return None if cursor is None else decode_cursor(cursor, kind)
 
