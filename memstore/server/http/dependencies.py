@@ -34,6 +34,7 @@ from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.validation import drop_nulls
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import API, MCP, METRICS
+from memstore.server.validation import join_problems
 from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
@@ -195,7 +196,7 @@ async def refuse_ignored_input(request: Request) -> None:
     if not takes_body and (await request.body()).strip() not in (b"", b"{}", b"null"):
         wrong.append({"where": "body", "what": "there is none here; options stand in the query, see /openapi.json"})
     if wrong:
-        detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+        detail = f"{join_problems(wrong)}. Nothing was done."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from memstore import errors
 from memstore.models import Json
+from memstore.server.validation import describe_problems, join_problems
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -99,15 +100,8 @@ def _invalid_request(error: RequestValidationError) -> Problem:
     """Return the invalid values of a request, by their places; the values themselves are not repeated."""
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.")
-    wrong = []
-    for each in error.errors():
-        what = each["msg"].removeprefix("Value error, ")
-        if isinstance(each["input"], bytes):
-            what = "it was not read: send it with Content-Type: application/json"
-        elif each["type"] == "extra_forbidden":
-            what = "there is no such field here; leave it out, or see /openapi.json"
-        wrong.append({"where": ".".join(map(str, each["loc"])), "what": what[:1].lower() + what[1:]})
-    detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+    wrong = describe_problems(error.errors())
+    detail = f"{join_problems(wrong)}. Nothing was done."
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 

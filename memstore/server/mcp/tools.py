@@ -25,7 +25,8 @@ from memstore.models.contexts import Reason
 from memstore.models.facts import STORED_ACTIVE
 from memstore.server.background import BackgroundDeriver
 from memstore.server.mcp import results
-from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Tolerant, as_list, short_schema
+from memstore.server.mcp.arguments import Arguments, Time, Tolerant, as_list, short_schema
+from memstore.server.validation import EXAMPLE_TIME
 from memstore.text import json_line
 
 
