@@ -265,7 +265,8 @@ class _Session:
         self.line_open = False
 
     def _run_command(self, text: str) -> bool:
-        command, _, argument = text.partition(" ")
+        command, *rest = text.split(maxsplit=1)
+        argument = "".join(rest)
         # Not a path, and not what stands in a sentence.
         if command != "/" and not (command.startswith("/") and command[1:].isalpha()):
             return False

@@ -127,7 +127,8 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
     table.add_column(columns[-1], overflow="fold", min_width=40)
     for row in cells:
         table.add_row(*map(Text, row))
-    if out.measure(table).minimum <= out.width:
+    # What it needs, however narrow the terminal is.
+    if out.measure(table, options=out.options.update(max_width=1000)).minimum <= out.width:
         out.print(table, soft_wrap=False)
         return
     for row in cells:

@@ -16,6 +16,7 @@ from uuid import UUID
 
 import pytest
 from hypothesis import given, strategies as st
+from rich.console import Console
 from typer.main import get_command
 
 from memstore import errors
@@ -71,6 +72,19 @@ def test_what_is_shown_holds_nothing_that_a_terminal_obeys(text: str) -> None:
     assert not any("\x7f" <= char <= "\x9f" for char in shown)
     assert "\n" not in one_line(text)
     assert "\t" not in one_line(text)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_row_is_whole_on_a_terminal_of_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=width, soft_wrap=True, no_color=True)
+    monkeypatch.setattr(output, "out", terminal)
+    row = ("3f2a91c4", "constraint", "quarantined, pinned", "2026-05-01", "[bold]Alice[/bold] is allergic to peanuts.")
+    output.print_rows([], ("id", "type", "state", "said", "fact"), [row])
+    words = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue()).split()
+    assert all(word in words for cell in row for word in cell.split())
+    assert ("fact" in words) == (width == 120)
+    assert all(len(line) <= width for line in re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue()).splitlines())
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,9 +235,7 @@ async def update_memory(
     if text in (None, old.text):
         raise InvalidInput("The user has to confirm a change: give it as another text, such as one with a date.")
     # Confirmed, it supersedes the old one.
-    columns = {
-        name: getattr(old, name) for name in ("type", "subject", "confidence", "valid_from", "valid_to")
-    } | changes
+    columns = old.model_dump(include={"type", "subject", "confidence", "valid_from", "valid_to"}) | changes
     proposed = await memory.user.add_fact(**columns, sources=old.sources, quarantined=True)
     return await _describe_saved(memory.user, proposed)
 
