@@ -225,7 +225,7 @@ async def test_a_user_without_messages_is_shown(store: AsyncMemoryStore) -> None
 async def test_pages_of_facts_begin_with_what_matters_and_have_each_once(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     nuts = await alice.add_fact("The user is allergic to nuts.", type="constraint")
-    for number in range(50):
+    for number in range(40):
         await alice.add_fact(f"The user has read book {number}.", type="event")
     async with looking(store) as client:
         first = await read(client, url_to("users", "alice", "facts"))
