@@ -223,7 +223,7 @@ def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, 
 
 def test_a_message_that_is_refused_is_not_said_to_be_stored(chat: Run, url: str, server: ReadingOllama) -> None:
     server.script.append(streams("Yes."))
-    told = chat(lines="A message of more than thirty bytes.\nHello?\n", max_message_bytes="30")
+    told = chat(lines=f"{chatter(random.Random(1), 60)}\nHello?\n", max_message_bytes="150")
     assert (told.code, "what you said is not stored" in told.err) == (1, True)
     assert "what you said is stored" not in told.err
     assert stored(url)[0] == ("user", "Hello?")
