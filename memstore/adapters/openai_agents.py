@@ -46,10 +46,7 @@ class MemstoreSession:
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items, or the newest `limit` of them, in order."""
         limit = resolve_session_limit(limit, self.session_settings)
-        if limit is None:
-            messages = await maybe_await(self.conversation.get_all)
-        else:
-            messages = await maybe_await(self.conversation.get_recent, max(limit, 0))
+        messages = await maybe_await(self.conversation.recent, None if limit is None else max(limit, 0))
         items = [item for message in messages for item in to_items(message)]
         return items if limit is None else items[max(len(items) - limit, 0) :]
 
@@ -60,7 +57,7 @@ class MemstoreSession:
 
     async def pop_item(self) -> Any | None:
         """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
-        while newest := await maybe_await(self.conversation.get_recent, 1):
+        while newest := await maybe_await(self.conversation.recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             # Without a count somebody else has popped it.
             if certificate.counts.get("messages"):

@@ -24,12 +24,6 @@ from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Transaction
 from memstore.store.watermarks import DERIVERS, PendingMessages
 
-ASSUMED_ANSWER_TOKENS = {"summaries": 120, "facts": 600}
-# Of a message in a prompt: number, day, speaker.
-HEADER_TOKENS = 25
-MAX_TOKEN_CAP = 10**15
-PROMPTS = {"summaries": "summary", "facts": "facts"}
-
 
 class AsyncBackfills:
     """`store.backfills`: long histories that workers derive under a plan. Without an id the latest one is meant."""
@@ -165,7 +159,7 @@ async def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
 
 def _check_cap(max_tokens: int | None) -> None:
     if max_tokens is not None:
-        check_number(max_tokens, "max_tokens", 1, MAX_TOKEN_CAP)
+        check_number(max_tokens, "max_tokens", 1, 10**15)
 
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:
@@ -186,8 +180,10 @@ def _add_calls(
         share = calls / measured.calls
         prompts, answers = measured.prompt_tokens * share, measured.completion_tokens * share
     else:
-        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * HEADER_TOKENS
-        prompts, answers = plan.tokens + overhead, calls * ASSUMED_ANSWER_TOKENS[pending.deriver]
+        prompt, answer_tokens = ("facts", 600) if pending.deriver == "facts" else ("summary", 120)
+        # Each message has its number, its day and its speaker in a prompt.
+        overhead = calls * counter.count(load_prompt(prompt).text) + plan.messages * 25
+        prompts, answers = plan.tokens + overhead, calls * answer_tokens
     return replace(plan, calls=calls, prompt_tokens=round(prompts), answer_tokens=round(answers))
 
 

@@ -20,7 +20,6 @@ from memstore.store.active_model import Model, ensure_active, model_id
 from memstore.store.documents import Distance, Match
 from memstore.store.embedding_models import MODELS
 
-WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -242,7 +241,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE_VALUE_PATH: document_text(document.value)} if document.texts is None else document.texts
+    texts = {"$": document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

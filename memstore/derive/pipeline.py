@@ -24,7 +24,7 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore.store.active_model import Model, ModelChanged
@@ -39,7 +39,7 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
+SHARED_FAILURES = (DatabaseUnreachable, EmbedderMismatch, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
 
 

@@ -523,7 +523,7 @@ async def test_what_does_not_fit_the_rest_is_named_and_costs_itself(
         alice = other.user("alice")
         assert await alice.recall("peanuts")
         assert (await alice.conversation("c").context("peanuts", budget=400)).messages
-        assert len(await alice.conversation("c").get_all()) == done.new
+        assert len(await alice.conversation("c").recent()) == done.new
         assert await alice.facts(state="all", as_of=START) == []
 
 

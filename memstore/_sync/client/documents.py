@@ -20,7 +20,6 @@ from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store.active_model import Model, ensure_active, model_id
 
-WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -240,7 +239,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE_VALUE_PATH: document_text(document.value)} if document.texts is None else document.texts
+    texts = {"$": document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

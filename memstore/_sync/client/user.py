@@ -63,9 +63,6 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
 
-# A viewer may not see most of them.
-MIN_VIEWER_HITS = 1000
-
 
 class UserScope(UserFacts):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
@@ -134,7 +131,8 @@ class UserScope(UserFacts):
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = runtime.load_reranker()
-            searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
+            # A viewer may not see most of them.
+            searched = max(1000, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.

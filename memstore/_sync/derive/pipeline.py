@@ -29,7 +29,7 @@ from memstore._sync.store.embedding_models import MODELS
 from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.active_model import Model, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
@@ -40,7 +40,7 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
+SHARED_FAILURES = (DatabaseUnreachable, EmbedderMismatch, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
 
 
