@@ -78,7 +78,7 @@ async def told(store: AsyncMemoryStore, said: list[Any]) -> AsyncConversationSco
 
 # Shrinking takes minutes: each example is a store.
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],

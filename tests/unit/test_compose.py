@@ -26,7 +26,7 @@ from tests.unit.strategies import conversations, hits, materials, message, texts
 from tests.unit.test_tiktoken import published
 
 EXACT = load_counter("tiktoken:o200k_base")
-quick = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the slow tests may take
 budgets = st.integers(1, 60) | st.integers(60, 600) | st.integers(600, 8000)
 
