@@ -8,10 +8,17 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import ignored, read_file, records, texts, zipped
+from tests.unit.importing import Samples, ignored, read_file, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
+
+
+CHAT = b"13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
+SAMPLES: Samples = {
+    "whatsapp": (NAME, CHAT),
+    "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT})),
+}
 
 
 @pytest.fixture

@@ -23,13 +23,11 @@ from .openai import content_text
 
 ROOT_ID = "00000000-0000-4000-8000-000000000000"
 _MEMORY = "conversations_memory"
-_HEADING = re.compile(r"\*\*[^*\n]*\*\*|#+ .*|-{3,}")
-ROLES = {"human": "user", "assistant": "assistant"}
 
 
 class Claude(TreeImporter):
     name = "claude"
-    files = re.compile(rf"{TreeImporter.files.pattern}|(?:.*/)?memories(?:/[^/]*)?\.json")
+    files = (*TreeImporter.files, "memories.json", "memories/*.json")
     advice = "ask Claude for the export again, and import the zip as it comes"
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
@@ -45,7 +43,7 @@ class Claude(TreeImporter):
         texts += [(text, "project") for text in (value.get("project_memories") or {}).values()]
         for text, kind in texts:
             for paragraph in re.split(r"\n\s*\n", text or ""):
-                if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
+                if not _is_heading(paragraph.strip()):
                     self.memories.add(AssistantMemory(paragraph, kind), where, None)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
@@ -61,7 +59,7 @@ class Claude(TreeImporter):
     def _convert_message(
         self, message: dict[str, Any], key: str, where: str, time: datetime | None
     ) -> Iterator[Message | IgnoredContent]:
-        role = ROLES[message["sender"]]
+        role = {"human": "user", "assistant": "assistant"}[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored
         if not text.strip() and not ignored:
@@ -71,6 +69,12 @@ class Claude(TreeImporter):
             yield {"role": role, "content": text, "external_id": key, "metadata": kept}
         elif not ignored:
             yield IgnoredContent("empty messages")
+
+
+def _is_heading(paragraph: str) -> bool:
+    """Return whether a paragraph is a heading, a rule, or empty."""
+    is_bold = paragraph.startswith("**") and paragraph.endswith("**") and paragraph.count("*") == 4
+    return "\n" not in paragraph and (paragraph.startswith("#") or is_bold or not paragraph.strip("-"))
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:

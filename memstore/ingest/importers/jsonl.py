@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from .files import MAX_LINE_BYTES, PRETTY, ImportProblem, OpenFile, is_single, n
 class Jsonl(Importer):
     name = "jsonl"
     advice = "get it whole and import it again"
-    files = re.compile(r".*\.(?:jsonl|ndjson)(?:\.gz)?", re.IGNORECASE)
+    files = ("*.jsonl", "*.jsonl.gz", "*.ndjson", "*.ndjson.gz")
 
     @classmethod
     def sniff(cls, path: Path) -> bool:

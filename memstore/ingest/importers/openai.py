@@ -17,11 +17,10 @@ from typing import Any
 from memstore.errors import InvalidInput
 from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable, parse_time
+from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable, parse_time, placeholder
 from .files import ImportProblem, printable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-TIME_KEYS = ("timestamp", "created_at", "occurred_at")
 # Kinds that are no part of what was said, and what a report calls them.
 _IGNORED = {
     "thinking": "thoughts of the model",
@@ -32,15 +31,6 @@ _IGNORED = {
     "server_tool_use": "calls of tools",
     "tool_result": "results of tools",
     "web_search_tool_result": "results of tools",
-}
-_KINDS = {
-    "image_url": "image",
-    "input_image": "image",
-    "audio_url": "audio",
-    "input_audio": "audio",
-    "video_url": "video",
-    "input_file": "file",
-    "document": "file",
 }
 
 
@@ -69,7 +59,7 @@ def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
         elif isinstance(text := part.get("text", part.get("refusal")), str):
             yield text
         else:
-            yield f"[{_KINDS.get(kind, kind)}]"
+            yield placeholder(kind)
 
 
 def convert_message(role: str, fields: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
@@ -133,7 +123,9 @@ def _chat(value: Any) -> dict[str, Any]:
 
 
 def _time(message: dict[str, Any]) -> Iterator[datetime | None]:
-    time = next((message[key] for key in TIME_KEYS if message.get(key) is not None), None)
+    time = next(
+        (message[key] for key in ("timestamp", "created_at", "occurred_at") if message.get(key) is not None), None
+    )
     yield None if time is None else parse_time(time)
 
 
