@@ -54,24 +54,18 @@ _ATTACHED = re.compile(
     rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \((?:file attached|Datei angehängt)\)"
     rf"|(?m:^)[{_MARKS}]*(?P<numbered>[A-Z]{{3}}-\d{{8}}-WA\d{{4}}\.\w{{2,5}}) \([^()\n]{{3,40}}\)"
 )
-_DELETED = (
-    """
-This message was deleted, You deleted this message, Diese Nachricht wurde gelöscht, Du hast diese Nachricht gelöscht,
-Se eliminó este mensaje, Este mensaje fue eliminado, Eliminaste este mensaje, Has eliminado este mensaje,
-Mensagem apagada, Esta mensagem foi apagada, Essa mensagem foi apagada, Você apagou esta mensagem,
-Apagou esta mensagem, Ce message a été supprimé, Vous avez supprimé ce message, Questo messaggio è stato eliminato,
-Hai eliminato questo messaggio
-""".replace("\n", " ")
-    .strip()
-    .split(", ")
+_DELETED = compile_phrases(
+    "This message was deleted, You deleted this message, Diese Nachricht wurde gelöscht, Du hast diese Nachricht "
+    "gelöscht, Se eliminó este mensaje, Este mensaje fue eliminado, Eliminaste este mensaje, Has eliminado este "
+    "mensaje, Mensagem apagada, Esta mensagem foi apagada, Essa mensagem foi apagada, Você apagou esta mensagem, "
+    "Apagou esta mensagem, Ce message a été supprimé, Vous avez supprimé ce message, Questo messaggio è stato "
+    "eliminato, Hai eliminato questo messaggio",
+    ignore_case=False,
 )
-_EDITED = (
-    "This message was edited",
-    "Diese Nachricht wurde bearbeitet",
-    "Se editó este mensaje",
-    "Mensagem editada",
-    "Ce message a été modifié",
-    "Questo messaggio è stato modificato",
+_EDITED = compile_phrases(
+    "This message was edited, Diese Nachricht wurde bearbeitet, Se editó este mensaje, Mensagem editada, "
+    "Ce message a été modifié, Questo messaggio è stato modificato",
+    ignore_case=False,
 )
 # An iPhone puts a name before its notices too, and a mark; but what people say may begin with the mark.
 _NOTICE = compile_phrases(
@@ -79,8 +73,6 @@ _NOTICE = compile_phrases(
     "added you, left, joined using, were added, changed the, changed this, changed their, changed your, changed to, "
     "turned on, turned off, pinned a message, an admin, blocked this contact"
 )
-_GERMAN_CALLS = ("Verpasster ", "Sprachanruf", "Videoanruf")
-_GERMAN_ENDS = (" erstellt", " hinzugefügt", " entfernt", " verlassen", " geändert", " angeheftet")
 
 
 class _Header(NamedTuple):
@@ -215,21 +207,23 @@ def _spoken(header: _Header) -> tuple[str, str] | None:
     speaker, text = make_storable(name.strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?", text.removeprefix(" ")
     if header.is_iphone and text.startswith("\u200e") and not _is_deleted(text):
         notice = text.lstrip("\u200e")
-        begins = notice.startswith((f"{speaker} ", "Missed ", "Voice call", "Video call", *_GERMAN_CALLS))
-        if begins or _NOTICE.search(notice) or notice.rstrip(".").endswith(_GERMAN_ENDS):
+        calls = ("Missed ", "Voice call", "Video call", "Verpasster ", "Sprachanruf", "Videoanruf")
+        german = (" erstellt", " hinzugefügt", " entfernt", " verlassen", " geändert", " angeheftet")
+        ends_as_notice = notice.rstrip(".").endswith(german)
+        if notice.startswith((f"{speaker} ", *calls)) or ends_as_notice or _NOTICE.search(notice):
             return None
     return speaker, text
 
 
 def _is_deleted(text: str) -> bool:
-    return text.strip(_MARKS).removesuffix(".") in _DELETED
+    return _DELETED.fullmatch(text.strip(_MARKS).removesuffix(".")) is not None
 
 
 def _without_edit_mark(text: str) -> str:
     """Return a text without the mark of an edit behind it, such as "<This message was edited>"."""
     before, _, mark = text.rstrip(f"{_MARKS}\n").rpartition("<")
     is_mark = mark.endswith(">") and not set(":\n") & set(mark)
-    if before and is_mark and (before.endswith("\u200e") or mark.rstrip(".>") in _EDITED):
+    if before and is_mark and (before.endswith("\u200e") or _EDITED.fullmatch(mark.rstrip(".>"))):
         return before
     return text
 
