@@ -26,7 +26,7 @@ from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
-    LARGEST_LIMIT,
+    MAX_LIMIT,
     When,
     check_choice,
     check_names,
@@ -329,7 +329,7 @@ class AsyncConversationScope:
 
     async def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
-        check_number(n, "n", 0, LARGEST_LIMIT)
+        check_number(n, "n", 0, MAX_LIMIT)
         async with self._database.user_transaction(self.user.id) as tx:
             cleared = await self._cleared_seq(tx)
             newest = await tx.get(messages.read_newest(self.id, limit=n)) if n else []
@@ -365,7 +365,7 @@ class AsyncConversationScope:
             cleared = await self._cleared_seq(tx)
             oldest = await messages.messages(tx, self.id, from_seq=cleared + 1, limit=MAX_OPENING_MESSAGES)
             # Each message has a token or more.
-            limit = min(max_tokens, LARGEST_LIMIT)
+            limit = min(max_tokens, MAX_LIMIT)
             newest = await tx.get(messages.read_newest(self.id, limit=limit))
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared

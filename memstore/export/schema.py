@@ -17,7 +17,7 @@ from sqlmodel import SQLModel
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.files import parse_object, printable
-from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json
+from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json, describe_errors
 from memstore.models import MAX_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
@@ -312,13 +312,8 @@ def parse_line(line: bytes) -> AnyLine:
             check_json(parse_object(line), "the line")
         return _LINES.validate_json(line)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-    reasons = []
-    for detail in details[:3]:
-        place, reason = ".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")
-        reasons.append(f"{place}: {reason}" if place else reason)
-    reasons += [f"and {len(details) - 3} more"] if len(details) > 3 else []
-    raise InvalidInput(printable(f"it is not as the format has it: {'; '.join(reasons)}", 500))
+        reasons = "; ".join(describe_errors(error))
+    raise InvalidInput(printable(f"it is not as the format has it: {reasons}", 500))
 
 
 def encode_vector(vector: Vectors) -> str:

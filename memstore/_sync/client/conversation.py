@@ -29,7 +29,7 @@ from memstore._sync.store.messages import LAST
 from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
-    LARGEST_LIMIT,
+    MAX_LIMIT,
     When,
     check_choice,
     check_names,
@@ -329,7 +329,7 @@ class ConversationScope:
 
     def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
-        check_number(n, "n", 0, LARGEST_LIMIT)
+        check_number(n, "n", 0, MAX_LIMIT)
         with self._database.user_transaction(self.user.id) as tx:
             cleared = self._cleared_seq(tx)
             newest = tx.get(messages.read_newest(self.id, limit=n)) if n else []
@@ -365,7 +365,7 @@ class ConversationScope:
             cleared = self._cleared_seq(tx)
             oldest = messages.messages(tx, self.id, from_seq=cleared + 1, limit=MAX_OPENING_MESSAGES)
             # Each message has a token or more.
-            limit = min(max_tokens, LARGEST_LIMIT)
+            limit = min(max_tokens, MAX_LIMIT)
             newest = tx.get(messages.read_newest(self.id, limit=limit))
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared

@@ -35,7 +35,6 @@ from memstore.text import escape_controls
 
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
-LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
 
@@ -196,11 +195,11 @@ class _LineWriter:
         self._buffer = bytearray()
 
     def write(self, kind: str, line: Json) -> None:
-        """Write a line without what is None, and without what is empty as a rule."""
+        """Write a line without what is None, and without empty lists and objects that say nothing."""
         content = {
             key: value
             for key, value in line.items()
-            if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
+            if value is not None and (value not in ([], {}) or key in ("content", "value", "lines"))
         }
         text = json.dumps({"kind": kind} | content, ensure_ascii=False, separators=(",", ":"), default=_to_text)
         data = escape_controls(text).encode() + b"\n"
