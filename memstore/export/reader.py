@@ -23,7 +23,7 @@ from memstore.derive.chunks import chunk_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import schema
-from memstore.ingest.add import UNCOUNTED_TOKENS, count_tokens
+from memstore.ingest.add import MAX_BATCH_BYTES, MAX_BATCH_ITEMS, UNCOUNTED_TOKENS, count_tokens
 from memstore.ingest.importers import ImportProblem, ImportReport, files
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
@@ -34,8 +34,6 @@ from memstore.store.messages import CLEARED_SETTING
 from memstore.store.rows import ChunkRow, ItemRow, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
-LINES_PER_BATCH = 500
-BATCH_BYTES = 8 * 1024 * 1024
 AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
 NOT_MASKED = (
     "it seems to hold a secret, which this store masks before storing, and rows derived from it are in the file: "
@@ -62,7 +60,7 @@ def is_export(path: Path) -> bool:
         header = files.parse_object(first)
     except (InvalidInput, OSError):
         return False
-    return header.get("kind") == schema.HEADER and header.get("format") == schema.FORMAT
+    return header.get("kind") == "export" and header.get("format") == schema.FORMAT
 
 
 @contextmanager
@@ -135,7 +133,7 @@ def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportRepo
         if isinstance(record, ImportProblem):
             report.add_problem(record)
             continue
-        full = len(batch) == LINES_PER_BATCH or size > BATCH_BYTES
+        full = len(batch) == MAX_BATCH_ITEMS or size > MAX_BATCH_BYTES
         if batch and (full or _group(record.line) != _group(batch[0].line)):
             yield batch
             batch, size = [], 0
@@ -179,8 +177,7 @@ class EntryBuilder:
                 if isinstance(line, schema.MessageLine):
                     validate_message(line, max_bytes=self.max_message_bytes)
                 row = line.row()
-                if self.redactor.detectors:
-                    self._redact(line, row)
+                self._redact(line, row)
                 item = row
                 if isinstance(line, schema.FactLine):
                     sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))

@@ -6,7 +6,6 @@ Ids follow from names (`memstore.ids`), so a line with another id is refused: it
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from functools import lru_cache
 from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
@@ -22,7 +21,6 @@ from memstore.models import MAX_TTL, NORMAL, Conversation, FactColumns, FactKind
 from memstore.providers import Vectors
 
 FORMAT, FORMAT_VERSION = "memstore-export", 1
-HEADER, FOOTER = "export", "end"
 
 R = TypeVar("R", bound=SQLModel)
 NotBlank = Annotated[str, Field(pattern=r"\S")]
@@ -33,13 +31,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
-
-user_id = lru_cache(maxsize=1024)(ids.user_id)
-
-
-@lru_cache(maxsize=1024)
-def conversation_id(user: str, name: str) -> UUID:
-    return ids.conversation_id(user_id(user), name)
 
 
 class _Schema(BaseModel):
@@ -82,7 +73,7 @@ class _UserOwned(_Schema):
 
     @property
     def user_id(self) -> UUID:
-        return user_id(self.user)
+        return ids.user_id(self.user)
 
     def _expected_id(self) -> UUID | None:
         # Each kind of line that has an id follows it from other fields.
@@ -104,7 +95,7 @@ class _InConversation(_UserOwned):
 
     @property
     def conversation_id(self) -> UUID:
-        return conversation_id(self.user, self.conversation)
+        return ids.conversation_id(self.user_id, self.conversation)
 
 
 class ExportedEmbedder(_Schema):

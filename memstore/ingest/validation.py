@@ -322,13 +322,19 @@ def _check_line(text: str) -> str:
     return text
 
 
-def _check_own_type(name: str) -> str:
-    if not re.fullmatch(_TYPE_NAME, name) or name in FACT_TYPES:
-        raise ValueError(
-            "it cannot name a type of your own: give at most 40 small letters, digits and _, and none of memstore's "
-            f"({', '.join(FACT_TYPES)})"
-        )
+def _check_type_name(name: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) is None:
+        raise ValueError("it cannot name a type: give at most 40 small letters, digits and _")
     return name
+
+
+def _check_own_type(name: str) -> str:
+    if name in FACT_TYPES:
+        raise ValueError(f"give none of memstore's types ({', '.join(FACT_TYPES)}) to one of your own")
+    return name
+
+
+FactTypeName = Annotated[str, AfterValidator(_check_type_name)]
 
 
 class OwnFactType(BaseModel):
@@ -347,10 +353,8 @@ class OwnFactType(BaseModel):
         return {"description": value} if isinstance(value, str) else value
 
 
-_TYPE_NAME = r"[a-z][a-z0-9_]{0,39}"
-FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME}$")]
 _OWN_TYPES = TypeAdapter(
-    Annotated[dict[Annotated[str, AfterValidator(_check_own_type)], OwnFactType], Field(max_length=20)]
+    Annotated[dict[Annotated[FactTypeName, AfterValidator(_check_own_type)], OwnFactType], Field(max_length=20)]
 )
 
 

@@ -90,7 +90,7 @@ class _Restore:
     @property
     def user_id(self) -> UUID:
         assert self.user is not None
-        return schema.user_id(self.user)
+        return ids.user_id(self.user)
 
     def take(self, batch: list[reader.LocatedLine]) -> None:
         first = batch[0].line

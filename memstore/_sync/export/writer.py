@@ -57,7 +57,7 @@ def write_export(
         lines = _LineWriter(out)
         header = {"format": schema.FORMAT, "version": schema.FORMAT_VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
-        lines.write(schema.HEADER, header)
+        lines.write("export", header)
         export = _UserExport(lines, derived, progress)
         if isinstance(users, Sequence):
             for name in users:
@@ -66,7 +66,7 @@ def write_export(
             for name in users:
                 export.write(database, name)
         counts = dict(lines.counts)
-        lines.write(schema.FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
+        lines.write("end", {"lines": counts, "sha256": lines.digest.hexdigest()})
         lines.flush()
     kinds = ("user", "conversation", "message", "summary", "fact", "document")
     return ExportReport(*(counts.get(kind, 0) for kind in kinds))

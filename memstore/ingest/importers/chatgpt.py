@@ -1,14 +1,9 @@
 """The export of ChatGPT: its zip, its folder, or a `conversations.json` (`conversations-000.json`, …) out of it.
 
-Ignored and counted, because the format itself hides it: system and tool messages, calls of tools, the model's thoughts,
-empty messages, and whatever is marked hidden or has a weight of 0. Memories that ChatGPT saved (calls of "bio", or the
-list that a model was shown) and custom instructions come as `memories` says. An image is imported as
-"[image]", another file by its name, a recording as its transcription. Characters that no database can keep become
-U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
-
-`TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit and every second try is
-a branch. The active branch is imported, from the first message to the one that was seen last. A message without a time
-inherits that of its parent, or of the conversation.
+Characters that no database can keep become U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to
+mend an export by hand. `TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit
+and every second try is a branch. The active branch is imported, from the first message to the one that was seen last. A
+message without a time inherits that of its parent, or of the conversation.
 """
 
 from __future__ import annotations
@@ -22,10 +17,11 @@ from typing import Any, ClassVar, NamedTuple
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 from memstore.language import LETTERS
+from memstore.models import ImportedMemory
 
 from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, placeholder, time_or_none
 from .files import ImportProblem, printable
-from .memories import AssistantMemory, SavedMemories
+from .memories import SavedMemories
 
 # What the format hides, by role or by kind of content, and what a report calls it.
 _HIDDEN = {
@@ -61,7 +57,7 @@ class TreeImporter(Importer):
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
-    files = ("conversations.json", "conversations[-_0-9]*.json")
+    files: ClassVar[tuple[str, ...]] = ("conversations.json", "conversations[-_0-9]*.json")
     unit = "conversation"
     # Of its id, its title, when it began, and its current message.
     keys: ClassVar[tuple[str, str, str, str]]
@@ -144,9 +140,9 @@ class ChatGPT(TreeImporter):
     ) -> Iterator[Message | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
-        memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
-        for memory in memories:
-            self.memories.add(memory, where, time)
+        memories = [memory for memory in _memories(role, message, metadata, time) if memory[0].strip()]
+        for text, kind, saved_at in memories:
+            self.memories.add(text, kind, where, saved_at)
         if memories:
             return
         if hidden := _why_hidden(role, message, metadata):
@@ -165,23 +161,25 @@ class ChatGPT(TreeImporter):
         yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
 
 
-def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[AssistantMemory]:
+def _memories(
+    role: str, message: dict[str, Any], metadata: dict[str, Any], time: datetime | None
+) -> Iterator[tuple[str, ImportedMemory, datetime | None]]:
     content, custom = message["content"], metadata.get("user_context_message_data") or {}
     if role == "assistant" and message.get("recipient") == "bio":
         text = _text(content, role)
         words = (word for word in LETTERS.findall(text.lower()) if word != "please")
         if next(words, "") != "forget":
-            yield AssistantMemory(text, "saved memory")
+            yield text, "saved memory", time
     elif listed := content.get("model_set_context"):
         # 1. [2024-05-01]. User lives in Porto.
         days_and_texts = re.split(r"^\s*\d+\. \[(\d{4}-\d\d-\d\d)\]\.? *", listed, flags=re.MULTILINE)[1:]
         for day, text in zip(days_and_texts[::2], days_and_texts[1::2], strict=True):
-            yield AssistantMemory(text, "saved memory", time_or_none(f"{day}T00:00:00Z"))
+            yield text, "saved memory", time_or_none(f"{day}T00:00:00Z") or time
     elif custom or content.get("content_type") == "user_editable_context":
         about = custom.get("about_user_message") or _in_fence(content.get("user_profile"))
         instructions = custom.get("about_model_message") or _in_fence(content.get("user_instructions"))
-        yield AssistantMemory(about, "about the user")
-        yield AssistantMemory(instructions, "instructions")
+        yield about, "about the user", time
+        yield instructions, "instructions", time
 
 
 def _in_fence(text: str | None) -> str:

@@ -2,9 +2,7 @@
 
 Exports of before 2025 name no parents: each message follows the one before it. A message has the texts of its
 `content`, or without any its `text`. Attachments follow under the file's name, since one human message in ten is
-nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so are empty
-messages; projects and users are not read. `memories.json` holds what Claude remembers of the person and in projects:
-each paragraph is a memory, so that a change of one leaves the others known.
+nothing else. Each paragraph of `memories.json` is a memory, so that a change of one leaves the others known.
 """
 
 from __future__ import annotations
@@ -18,10 +16,8 @@ from memstore.models import ImportedMemory
 
 from .base import IgnoredContent, ImportItem, Message, make_storable, time_or_none
 from .chatgpt import MessageNode, TreeImporter
-from .memories import AssistantMemory
 from .openai import content_text
 
-ROOT_ID = "00000000-0000-4000-8000-000000000000"
 _MEMORY = "conversations_memory"
 
 
@@ -44,7 +40,7 @@ class Claude(TreeImporter):
         for text, kind in texts:
             for paragraph in re.split(r"\n\s*\n", text or ""):
                 if not _is_heading(paragraph.strip()):
-                    self.memories.add(AssistantMemory(paragraph, kind), where, None)
+                    self.memories.add(paragraph, kind, where, None)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}
@@ -52,7 +48,9 @@ class Claude(TreeImporter):
         for message in filter(None, conversation["chat_messages"]):
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
-            nodes.setdefault(key, MessageNode(None if parent == ROOT_ID else parent, time, message))
+            # The parent of a first message is no message.
+            is_first = parent == "00000000-0000-4000-8000-000000000000"
+            nodes.setdefault(key, MessageNode(None if is_first else parent, time, message))
             before = key
         return nodes
 

@@ -1,11 +1,8 @@
 """Gemini in Google's Takeout: "My Activity" of "Gemini Apps" as JSON; the zip, the folder, or the file out of it.
 
-It is a list of single activities, newest first. Here they are put in the order of time. A conversation is named by the
-id in the address of its activities; where they have none, it ends where nothing is said for half an hour, and is named
-by the time of its first prompt.
-An activity is a prompt ("Prompted …", "Asked …", "Said …") and mostly the answer, as HTML, which becomes text; both
-have its time. Activities that are no prompts ("Used …", "Gave feedback …") are ignored and counted. A title in another
-language keeps its first word, which nobody can tell from the prompt.
+It is a list of single activities, newest first. An activity is a prompt ("Prompted …") and mostly the answer, as HTML,
+which becomes text; both have its time. A title in another language keeps its first word, which nobody can tell from the
+prompt.
 """
 
 from __future__ import annotations

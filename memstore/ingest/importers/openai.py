@@ -1,11 +1,7 @@
 """Conversations as OpenAI's API has them, a file, a line or in a list: {"messages": [{"role", "content", …}]}
 
-So are fine-tuning files, chats of open-webui, and what many programs write. A message has the time of its `timestamp`,
-`created_at` or `occurred_at`. Where none has one, all have that of the import, and `{"occurred_at": "imported"}` in
-their metadata. A conversation is named by its `id`, else by a digest of what it says, a message by its place. Roles,
-names, calls of tools and system messages are kept; an image is "[image]"; definitions of tools are ignored.
-
-Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
+A conversation is named by its `id`, else by a digest of what it says, a message by its place. Other formats have
+messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
 
 from __future__ import annotations

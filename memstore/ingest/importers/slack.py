@@ -1,10 +1,7 @@
 """Slack's export: the zip or its folder, with `channels.json`, `users.json` and a folder a channel, a file a day.
 
-A channel is a conversation, known by its id and shown by its name; an answer in a thread stands where it was said, with
-the thread in its metadata. People are users with their names, also where they post through an app; with `me`, any name
-or an id, that one's messages have no name and are the user's own. A bot is an assistant, with the text of its
-attachments and blocks. Mentions, channels and links become what a reader sees.
-That somebody joined, left or renamed something is ignored and counted, and so are files, but for their names.
+A channel is a conversation, known by its id and shown by its name. People are users with their names, also where they
+post through an app; with `me`, any name or an id, that one's messages have no name and are the user's own.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from typing import Any
 from .base import IgnoredContent, Importer, ImportItem, Record, make_storable, parse_time
 from .files import OpenFile, has_name, list_names, read_files
 
-SPOKEN = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
 _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
@@ -82,12 +78,14 @@ class Slack(Importer):
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
     def _convert(self, value: dict[str, Any], where: str, conversation: str, title: str | None) -> Iterator[ImportItem]:
-        if value.get("subtype") not in SPOKEN:
+        subtype = value.get("subtype")
+        shared = ("thread_broadcast", "reply_broadcast", "file_share", "file_comment")
+        if subtype not in (None, "bot_message", "me_message", *shared):
             yield IgnoredContent("notices of channels")
             return
         author = value.get("user")
         # With a bot's id and a person's, the person posts through an app.
-        is_bot = value.get("subtype") == "bot_message" or not author or author in self._bots
+        is_bot = subtype == "bot_message" or not author or author in self._bots
         is_bot = is_bot or ("bot_id" in value and author not in self._people)
         text, metadata = make_storable("\n\n".join(part for part in self._texts(value, is_bot) if part.strip()))
         if not text.strip():

@@ -1,18 +1,9 @@
-"""A chat that WhatsApp exported: `_chat.txt` of an iPhone, "WhatsApp Chat with ….txt" of Android, or the zip with it.
+"""A chat that WhatsApp exported, as docs/reference/importing.md says.
 
     [12.03.24, 18:05:11] Ann: On Friday then          12/03/24, 6:05 pm - Ann: On Friday then
 
-- The times are those of a clock, without a zone: `timezone` must be given. Summer time is observed.
-- Days are written in the order of the phone's country: it is found from all dates of the file, else `date_order` must
-  be given.
-- Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
-  own.
-- A line that begins with no time goes on with the message before it. WhatsApp's own lines (somebody joined, calls are
-  encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
-  "[name]".
-- Messages bring no ids: they follow from who said what when, as the clock showed it.
-
-A chat is named after its file, or, where that is `_chat.txt`, after its zip or folder.
+The order of days is found from all dates of the file. Messages bring no ids: they follow from who said what when, as
+the clock showed it. A chat is named after its file, or, where that is `_chat.txt`, after its zip or folder.
 """
 
 from __future__ import annotations
@@ -42,8 +33,9 @@ from .files import ImportProblem, OpenFile, open_files, printable, read_files, r
 # Invisible marks that turn writing left or right.
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 # Words before the hour or behind it, letters alone: halves of a day, and others. None are guessed.
-_HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנהצ sa öö قظ"), 0)
-_HOURS |= dict.fromkeys(word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחהצ ch ös بظ"), 12)
+_HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנהצ sa öö قظ"), 0) | dict.fromkeys(
+    word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחהצ ch ös بظ"), 12
+)
 _OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
 _DATE = re.compile(r"\d{1,4}(?:[./-]\s?\d{1,4}){2}")
 _CLOCK = re.compile(r"(\D*)(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(\D*)")
