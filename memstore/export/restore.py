@@ -190,10 +190,9 @@ class _Restore:
                 self.diverged.add(conversation)
                 self.report.ignored[base.ERASED] += 1
             elif stored is None and message.seq in taken:
-                reason = (
-                    f"number {message.seq} of the conversation is another message here; the stored one stays as it is"
-                )
-                self.report.add_problem(ImportProblem(entry.where, reason))
+                number = f"number {message.seq} of the conversation"
+                problem = f"{number} is another message here; the stored one stays as it is"
+                self.report.add_problem(ImportProblem(entry.where, problem))
             elif stored is None:
                 known_messages[message.id] = message
                 taken.add(message.seq)

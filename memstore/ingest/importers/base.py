@@ -1,6 +1,6 @@
 """The base of importers: their class, the items that they yield, options, times and ids.
 
-To add a format, write a subclass of `Importer`: what it declares is described there. `recognizes` says whether a JSON
+To add a format, write a subclass of `Importer`, which describes the declarations. `recognizes` says whether a JSON
 value is of the format, and `convert` makes records of JSON values. List the class in `memstore.ingest.importers`;
 docs/reference/importing.md has an example. Errors of the usual kinds that `convert` raises are reported as an
 `ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON overrides `read_file`, one that must be

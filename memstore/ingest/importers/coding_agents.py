@@ -3,8 +3,8 @@
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id and titled by its folder. What programs put into messages of the person is
-removed. No line ever changes, so a file that grew adds only new messages.
+A session is a conversation, named by its id and titled by its folder. Notices that programs put into messages of the
+person are removed. No line ever changes, so a file that grew adds only new messages.
 """
 
 from __future__ import annotations
