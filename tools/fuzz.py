@@ -99,7 +99,9 @@ def render(data: bytes, folder: Path) -> None:
     ):
         lines = made.splitlines()
         assert lines[-1] == foot and lines.count(foot) == 1, made
-        assert not [line for line in lines[2:-1] if line not in MARGIN and not line.startswith((" ", "- "))], made
+        assert not [line for line in lines[2:-1] if line and line not in MARGIN and not line.startswith((" ", "- "))], (
+            made
+        )
         assert not blank_fenced_blocks(made).strip(), made
     chosen = PromptContent(
         "Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, standing_facts=facts
