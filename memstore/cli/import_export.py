@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders; - is memstore's own on stdin.")],
     user: Annotated[str | None, name_option("The user, where the file names none.", "--user", "-u")] = None,
-    format: Annotated[str, option("NAME", "Format of the files: memstore, jsonl, chatgpt, claude …")] = "auto",
-    me: Annotated[str | None, name_option("Your name in the chat: whatsapp, slack.")] = None,
-    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin: whatsapp.")] = None,
+    format: Annotated[str, option("NAME", "Format of the files; a wrong name lists all.")] = "auto",
+    me: Annotated[str | None, name_option("Your name in the chat, where the format needs it.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin.")] = None,
     date_order: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year: whatsapp.")
+        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year in the files.")
     ] = None,
     untrusted: Annotated[bool, flag("--untrusted", "Quarantine facts that come only from these files.")] = False,
 ) -> None:

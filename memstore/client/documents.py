@@ -12,7 +12,7 @@ from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.derive.chunks import document_text
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
+from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
@@ -156,7 +156,7 @@ class AsyncDocuments:
         compared. Without an embedder a query changes nothing.
         """
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         _check_labels(prefix)
         page: Json = {"prefix": [*prefix], "conditions": {"all": _parse_conditions(where or {})}}
         page |= {"limit": limit, "offset": offset, "expired": expired}
@@ -197,7 +197,7 @@ class AsyncDocuments:
     ) -> list[Namespace]:
         """Return the namespaces in order: those that match all of `matches`, cut to `depth` labels."""
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         for match in matches:
             _check_labels(match.path)
         if depth is not None:

@@ -26,6 +26,7 @@ from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
+from memstore.ingest.importers.files import has_name
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
 from memstore.server.background import derive_user
@@ -221,7 +222,7 @@ def _session_file(event: dict[str, Any]) -> tuple[Path, str]:
     if event.get("transcript_path"):
         file = Path(event["transcript_path"]).expanduser()
         for importer in (ClaudeCode, Codex):
-            if importer.files.fullmatch(file.as_posix()):
+            if has_name(file.as_posix(), importer.files):
                 return file, importer.name
         raise InvalidInput(f"{file} is not named as the file of a session")
     sessions = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"

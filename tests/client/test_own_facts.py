@@ -222,7 +222,7 @@ async def test_own_types_are_taken_wherever_a_type_is_and_no_others(
         ("fact_types", {"plan": "x"}, "none of memstore's"),
         ("fact_types", {"a": "x\u2028- b: y"}, "is one line"),
         ("fact_types", {"a": {"description": "x", "words": [" "]}}, "is not blank"),
-        ("fact_types", {f"a{number}": "x" for number in range(21)}, "at most 20 names"),
+        ("fact_types", {f"a{number}": "x" for number in range(21)}, "at most 20 items"),
     ],
 )
 async def test_what_cannot_be_is_refused_at_every_level(
