@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.context.items import FULL_SHARE_ROOM, ProfileSource
+from memstore.context.items import FULL_SHARE_ROOM
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import is_somebodys
@@ -223,17 +223,17 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
     return [message for message in reversed(read) if message.seq > first]
 
 
-async def read_profile_source(
+async def read_profile_facts(
     tx: Transaction,
     *,
     subject: str | None = None,
     as_of: datetime | None = None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
-) -> ProfileSource:
-    """Return what the profile of a subject is made of, by default of the one that most facts are about.
+) -> tuple[str, list[Fact]]:
+    """Return a subject, by default the one that most facts are about, and the facts for its profile.
 
-    It has none of the facts `without`, and none that a viewer does not see.
+    There are none of those `without`, and none that a viewer does not see.
     """
     known_facts = await facts.facts(tx, as_of=as_of)
     if visibility is not None:
@@ -243,5 +243,4 @@ async def read_profile_source(
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known_facts if f"{fact.subject}'s ".casefold().startswith(owner)]
-    about = [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]
-    return ProfileSource(subject, about, as_of)
+    return subject, [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]

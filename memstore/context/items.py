@@ -11,15 +11,25 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from memstore.formats import OPENAI
-from memstore.formats.parts import FACTS_HEAD, HITS_HEAD, Format, fact_line, hit_line, indent, section_lines
-from memstore.models import Amount, Compression, Decision, Fact, Hit, Json, Message, Section, Summary
-from memstore.providers import TokenCounter
+from memstore.formats.parts import (
+    FACTS_HEAD,
+    HITS_HEAD,
+    CustomSection,
+    Format,
+    PromptContent,
+    RenderedPrompt,
+    fact_line,
+    hit_line,
+    indent,
+    section_lines,
+)
+from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
+from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
 from memstore.text import fence, format_day
 
@@ -120,12 +130,34 @@ class Candidates:
     compressed: Sequence[Compression] = ()
     static: bool = True
 
+    @property
+    def custom_sections(self) -> list[Section]:
+        return [section for section in self.sections if section.text is not None]
 
-@dataclass(frozen=True, slots=True)
-class ProfileSource:
-    subject: str
-    facts: Sequence[Fact]
-    as_of: datetime | None
+    def content(self, chosen: Mapping[str, Sequence[ContextItem]]) -> PromptContent:
+        """Return what a context says with these items, by section, beside what is in it whatever is chosen."""
+        contents = {section: [item.content for item in items] for section, items in chosen.items()}
+        facts = chosen.get(FACTS, ())
+        static_sections, custom_sections = (
+            [
+                CustomSection(section.name, contents.get(section.name, []))
+                for section in self.custom_sections
+                if section.static == is_static
+            ]
+            for is_static in (True, False)
+        )
+        return PromptContent(
+            system=self.system,
+            summaries=contents.get(SUMMARIES, []),
+            turns=[*contents.get(RECENT, []), *self.ending],
+            facts=[item.content for item in facts if not item.standing],
+            hits=contents.get(HITS, []),
+            question=self.question,
+            question_seq=self.question_seq,
+            static_sections=static_sections,
+            standing_facts=[item.content for item in facts if item.standing],
+            custom_sections=custom_sections,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +174,36 @@ class BudgetSpec:
     tools: Sequence[Json] = ()
 
     @property
-    def most(self) -> int:
+    def limit(self) -> int:
         return self.budget - self.reserve
+
+    def room_for_sections(self, system: str | None) -> int:
+        """Return the limit less the system prompt, which sections have shares of. No question changes it."""
+        return self.limit - self.render(PromptContent(system=system)).tokens
+
+    def render(self, content: PromptContent) -> Rendering:
+        """The one place where what was selected is rendered, and where what was rendered is counted."""
+        prompt = self.format.render(content)
+        return Rendering(content, prompt, count_prompt(prompt, self.counter, self.tools))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    content: PromptContent
+    prompt: RenderedPrompt
+    tokens: Count
+
+
+def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+
+    Definitions of `tools` are sent with either.
+    """
+    if prompt.text is None:
+        return counter.count_messages(prompt.chat, tools)
+    no_messages = counter.count_messages([])
+    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
+    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

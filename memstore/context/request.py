@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from memstore.context.items import SECTION_WEIGHTS, merge_sections
+from memstore.context.items import SECTION_WEIGHTS, BudgetSpec, merge_sections
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import OPENAI
@@ -18,6 +18,7 @@ from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
 from memstore.models import Json, Profile, Section
+from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.store import erasure, messages
 from memstore.store.database import Read, Transaction
@@ -117,6 +118,9 @@ class ResolvedRequest:
     exists: bool
     profile: Profile | None
     erasure_version: UserVersion | None
+
+    def target(self, counter: TokenCounter) -> BudgetSpec:
+        return BudgetSpec(self.budget, counter, self.reserve, self.request.format, self.request.tools)
 
     @property
     def rule(self) -> str:

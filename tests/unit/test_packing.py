@@ -8,14 +8,13 @@ from hypothesis import given, strategies as st
 
 from memstore.context.candidates import AntecedentFinder
 from memstore.context.items import Candidates, ContextItem, ItemFactory
-from memstore.context.layout import compose
-from memstore.context.selection import LONGEST_STEP, Selection, recent_window
+from memstore.context.selection import Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Message, Reason, Section, Tier
 from memstore.search.outdated import Changes
 from tests.helpers.fakes import WordCounter
-from tests.unit.strategies import START, UUID
+from tests.unit.strategies import START, UUID, compose
 
 
 def turn(start: int, tokens: int) -> ContextItem:
@@ -28,7 +27,7 @@ def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int],
     count = recent_window(turns, room)
     most = sum(1 for so_far in accumulate(tokens) if so_far <= room)
     assert sum(tokens[:count]) <= room
-    assert sum(tokens[:count]) >= sum(tokens[:most]) - LONGEST_STEP * room
+    assert sum(tokens[:count]) >= sum(tokens[:most]) - 0.25 * room
     assert (count == len(tokens)) == (sum(tokens) <= room)
 
 
@@ -58,7 +57,7 @@ def test_what_is_repeated_or_quoted_is_said_once(first: str, second: str, is_dup
     one, other = ItemFactory(WordCounter()).hits([hit(1, first), hit(2, second)])
     selection.add(one)
     assert selection.is_duplicate(other) == is_duplicate
-    assert selection.why_not(other) == (Reason.DUPLICATE if is_duplicate else Reason.OVER_BUDGET)
+    assert selection.rejection_reason(other) == (Reason.DUPLICATE if is_duplicate else Reason.OVER_BUDGET)
     selection.remove(one)
     assert not selection.is_duplicate(other)
     assert (selection.tokens, selection.taken("hits")) == (0, 0)

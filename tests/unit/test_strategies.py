@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from memstore import InvalidInput
 from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
-from memstore.context.layout import compose
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.strategies import STRATEGY_KINDS, Semantic, SlidingWindow, as_json, get_strategies
 from memstore.strategies.base import (
@@ -34,7 +33,7 @@ from memstore.strategies.buffers import (
     ToolCalls,
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
-from tests.unit.strategies import START, call, conversations, message, summaries
+from tests.unit.strategies import START, call, compose, conversations, message, summaries
 from tests.unit.test_compose import check_pairs
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

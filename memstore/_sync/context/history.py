@@ -16,7 +16,7 @@ from memstore._sync.store import chunks, facts, messages, summaries
 from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import FULL_SHARE_ROOM, ProfileSource
+from memstore.context.items import FULL_SHARE_ROOM
 from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
@@ -224,17 +224,17 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
     return [message for message in reversed(read) if message.seq > first]
 
 
-def read_profile_source(
+def read_profile_facts(
     tx: Transaction,
     *,
     subject: str | None = None,
     as_of: datetime | None = None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
-) -> ProfileSource:
-    """Return what the profile of a subject is made of, by default of the one that most facts are about.
+) -> tuple[str, list[Fact]]:
+    """Return a subject, by default the one that most facts are about, and the facts for its profile.
 
-    It has none of the facts `without`, and none that a viewer does not see.
+    There are none of those `without`, and none that a viewer does not see.
     """
     known_facts = facts.facts(tx, as_of=as_of)
     if visibility is not None:
@@ -244,5 +244,4 @@ def read_profile_source(
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known_facts if f"{fact.subject}'s ".casefold().startswith(owner)]
-    about = [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]
-    return ProfileSource(subject, about, as_of)
+    return subject, [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]

@@ -16,13 +16,14 @@ from memstore._sync.store import erasure, messages
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED_SETTING
-from memstore.context.items import SECTION_WEIGHTS, merge_sections
+from memstore.context.items import SECTION_WEIGHTS, BudgetSpec, merge_sections
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
 from memstore.models import Json, Profile, Section
+from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
@@ -118,6 +119,9 @@ class ResolvedRequest:
     exists: bool
     profile: Profile | None
     erasure_version: UserVersion | None
+
+    def target(self, counter: TokenCounter) -> BudgetSpec:
+        return BudgetSpec(self.budget, counter, self.reserve, self.request.format, self.request.tools)
 
     @property
     def rule(self) -> str:
