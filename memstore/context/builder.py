@@ -88,7 +88,7 @@ async def _read_history(
     reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
     async with database.user_transaction(request.user_id, reads) as tx:
         resolved = await resolve(tx, request)
-        history = await load_history(tx, resolved)
+        history = await load_history(tx, request, resolved)
         section = next(
             (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )

@@ -142,7 +142,7 @@ def _check_options(strategy: Any) -> None:
             raise InvalidInput(f"{setting}: give a whole number from 0 to {MAX_OPTION_VALUE}.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
             raise InvalidInput(f"{setting}: give a share above 0 and at most 1.")
-    if isinstance(strategy, SummaryBuffer | Threshold):
+    if isinstance(strategy, SummaryBuffer):
         trigger, target, summary = astuple(strategy)
         if not trigger > target > summary:
             raise InvalidInput(f"{strategy!r}: each option must be above the next.")

@@ -89,7 +89,7 @@ def _read_history(
     reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
     with database.user_transaction(request.user_id, reads) as tx:
         resolved = resolve(tx, request)
-        history = load_history(tx, resolved)
+        history = load_history(tx, request, resolved)
         section = next(
             (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )

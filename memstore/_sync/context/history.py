@@ -23,16 +23,8 @@ from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
 from memstore.strategies.base import MESSAGE_OVERHEAD_TOKENS, Turn, split_turns
 
-# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
-# embedder; nobody asks for standing instructions at all.
-ALLERGY = "allergy"
-STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
-# The question finds who somebody is: with facts of a chat model contexts of 1,000 tokens have 2 points more of LoCoMo's
-# evidence so.
-STANDING_IN_SMALL = STANDING[:2]
-# Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
-STANDING_FIRST = (ALLERGY, "answer_style", "diet")
-STRATEGY_MESSAGES, STRATEGY_STEP = 4000, 1000
+MAX_STANDING = 8
+MIN_STRATEGY_MESSAGES = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,37 +79,49 @@ def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
 def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
     """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
     conversation, as_of = request.conversation_id, request.as_of
-    newest = _page_size(_budget(request))
+    newest = _page_size(_guess_budget(request))
     return [
         messages.read_newest(conversation, limit=newest, as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
         # More than stand: denials come last.
-        read_standing(request, 2 * MOST_STANDING),
+        _read_standing(request, _guess_budget(request), 2 * MAX_STANDING),
         chunks.index_version(model),
     ]
 
 
-def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
-    types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
+def _read_standing(request: Request, budget: int, limit: int) -> Read[list[Fact]]:
+    # An allergy is dangerous, and how to answer concerns every answer.
+    first = ("allergy", "answer_style", "diet")
     place = request.conversation_id, request.title
-    return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+    return facts.standing(_standing_types(budget), first, *place, limit=limit, as_of=request.as_of)
 
 
-def _budget(request: Request) -> int:
+def _standing_types(budget: int) -> Sequence[str]:
+    """Return the types of facts that matter whatever is asked.
+
+    "What should I avoid eating?" is far from "allergic to peanuts" for an embedder; nobody asks for standing
+    instructions at all. In a small context the question finds who somebody is: with facts of a chat model contexts of
+    1,000 tokens have 2 points more of LoCoMo's evidence so.
+    """
+    return ("constraint", "procedure") if 0 < budget < FULL_SHARE_ROOM else ("constraint", "procedure", "identity")
+
+
+def _guess_budget(request: Request) -> int:
+    """Return the budget as far as it is known before the conversation's settings are read."""
     return request.budget or request.defaults.context_budget or 0
 
 
-def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
+def load_history(tx: Transaction, asked: Request, resolved: ResolvedRequest) -> ConversationHistory:
     """Read the history, with the version of what can be recalled by a model.
 
-    The transaction was opened with `reads_to_resolve` and `reads_of_history`.
+    The transaction was opened with `reads_to_resolve` and `reads_of_history` of the request as it was asked.
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
     # Of `reads_of_history`, in its order.
     page, every, ranked, version = tx.first[-4:]
     if resolved.strategies:
-        page = tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STRATEGY_STEP, as_of=as_of))
+        page = tx.get(messages.read_newest(conversation, limit=MIN_STRATEGY_MESSAGES + 1000, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
@@ -127,10 +131,10 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         question = None
     turns, unpaired = split_turns(visible)
     since = [outline for outline in every if outline.from_seq > resolved.after_seq]
-    if visibility.is_active:
+    if visibility.is_active or _standing_types(resolved.budget) != _standing_types(_guess_budget(asked)):
         # A viewer sees only some of these; those that are pinned are not counted.
-        ranked = tx.get(read_standing(request, 100))
-        ranked = visibility.facts(tx, ranked)
+        limit = 100 if visibility.is_active else 2 * MAX_STANDING
+        ranked = visibility.facts(tx, tx.get(_read_standing(request, resolved.budget, limit)))
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
@@ -141,7 +145,7 @@ def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHist
         tokens=sum(message.tokens for message in said),
         outlines=visibility.summaries(tx, since),
         cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
-        standing=_standing(ranked)[: pinned + MOST_STANDING],
+        standing=_standing(ranked)[: pinned + MAX_STANDING],
         index_version=version,
         summaries=whole_summaries,
         facts=known_facts,
@@ -172,7 +176,7 @@ def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
 
 def _is_others(fact: Fact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return root_of(fact.attribute) != ALLERGY and is_somebodys(fact.subject)
+    return root_of(fact.attribute) != "allergy" and is_somebodys(fact.subject)
 
 
 def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
@@ -215,12 +219,12 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
 
 
 def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
-    """Return every message in order: where there are very many, the newest `STRATEGY_MESSAGES` or more.
+    """Return every message in order: where there are very many, the newest `MIN_STRATEGY_MESSAGES` or more.
 
-    The beginning then moves by `STRATEGY_STEP` messages at once, so that what follows from it stays for as long.
+    The beginning then moves by 1,000 messages at once, so that what follows from it stays for as long.
     """
     last = read[0].seq if read else 0
-    first = max((last - STRATEGY_MESSAGES) // STRATEGY_STEP * STRATEGY_STEP, resolved.after_seq)
+    first = max((last - MIN_STRATEGY_MESSAGES) // 1000 * 1000, resolved.after_seq)
     return [message for message in reversed(read) if message.seq > first]
 
 
