@@ -41,8 +41,6 @@ COMPRESSED_WEIGHTS = (
     Section("facts", weight=0.05),
     Section("summaries", weight=0.05),
 )
-# Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
-BUDGET_INCREMENTS = (*[0] * 8, *(2**n for n in range(10)))
 
 
 async def build_context(
@@ -152,11 +150,12 @@ class ContextBuilder:
         With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So
         each budget is tried.
         """
-        for step in BUDGET_INCREMENTS:
+        for attempt in range(18):
             try:
                 await self.build(replace(resolved, budget=needed))
             except BudgetTooSmall as error:
-                needed = error.needed + step
+                # The least is wanted, and an end.
+                needed = error.needed + (2 ** (attempt - 8) if attempt >= 8 else 0)
             else:
                 break
         return needed

@@ -37,7 +37,6 @@ from memstore.strategies.base import Turn
 
 # Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
 # In a small context they are worth more than most of the latest turns.
-GATHERING = (Section(HITS, priority=1),)
 SMALL_GATHERING = (Section(RECENT, weight=0.05), Section(FACTS, weight=0.25), Section(HITS, weight=0.55, priority=1))
 
 
@@ -49,7 +48,8 @@ def plan_context(candidates: Candidates, target: BudgetSpec, summary_tokens: int
     section_room = target.room_for_sections(candidates.system)
     sections = candidates.sections
     if candidates.asks_for_several:
-        sections = merge_sections(SMALL_GATHERING if section_room < CAPPED_ROOM else GATHERING, sections)
+        is_small = section_room < CAPPED_ROOM
+        sections = merge_sections(SMALL_GATHERING if is_small else [Section(HITS, priority=1)], sections)
     limits = allowances(sections, max(0, section_room))
     factory = ItemFactory(target.counter)
     items = {section.name: factory.texts(section) for section in candidates.custom_sections} | {

@@ -32,8 +32,6 @@ SECTIONS = {
     "goal": "planned",
     "event": "happened",
 }
-# Before what was said last: a plan without a date that is older may be over.
-PLAN_LIFETIME = timedelta(days=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +174,8 @@ def _candidates(subject: str, facts: Sequence[Fact]) -> tuple[list[_Candidate], 
     for fact in facts:
         recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
         candidate = _candidate(_section(fact), fact, recency, is_own=fact.subject == subject)
-        is_fresh = fact.occurred_at >= newest - PLAN_LIFETIME
+        # An older plan without a date may be over.
+        is_fresh = fact.occurred_at >= newest - timedelta(days=60)
         if _says_nothing(candidate):
             unclear.append(candidate)
         elif candidate.section != "planned" or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:

@@ -30,7 +30,6 @@ SECTION_OF_PART = {
     PartKind.MEMORY: "hits",
     PartKind.QUESTION: "question",
 }
-MAX_LISTED_PER_SECTION = 24
 
 
 def write_receipt(plan: ContextPlan, selection: Selection, rendering: Rendering) -> Receipt:
@@ -82,11 +81,11 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
 
 
 def _list_first(decisions: Iterable[Decision]) -> tuple[list[Decision], Counter[Reason]]:
-    """Return the first of each section, and how many others there are by reason."""
+    """Return the first 24 of each section, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
     for decision in decisions:
         seen[decision.section] += 1
-        if seen[decision.section] <= MAX_LISTED_PER_SECTION:
+        if seen[decision.section] <= 24:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1

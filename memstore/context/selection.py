@@ -1,12 +1,7 @@
 """Selection: which items go in. Pure arithmetic over tokens; the selection is counted again as a whole.
 
-    required                                 the minimums in tokens
-    static, in the order of the context      standing facts · the user's own · the window of recent turns · summaries
-    for the question                         the user's own · facts · hits, each within its share
-    what is left                             what answers, by priority; where nothing does, more turns
-
 The static part is chosen first and without a look at what answers, so that it stays the same between turns. What the
-window leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
+window of recent turns leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
 """
 
 from __future__ import annotations
@@ -40,12 +35,8 @@ from memstore.providers import Count
 # The most of the room that standing facts may have together, with their fence, and that the first one may have. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 STANDING_SHARE, FIRST_STANDING_SHARE = 1 / 3, 0.6
-# By how much a window may be shorter than its room: turns, or a share of the room, whichever is more, and the most
-# that this may be (benchmarks/NOTES.md).
-STEP_TURNS, STEP_SHARE, LONGEST_STEP = 12, 0.05, 0.25
-MAX_UNUSED_SHARE = 0.03
-# Of the shingles of a text: a context that has so many says the text already.
-DUPLICATE_SHARE = 0.9
+# By how much a window may be shorter than its room: turns, or a share of the room, whichever is more.
+STEP_TURNS, STEP_SHARE = 12, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +77,10 @@ class ContextPlan:
 
         Of LoCoMo's evidence contexts of 2,000 tokens have 90.4 % so, with shares 90.1 %; of 1,000 tokens 86.5 and 86.4.
         """
-        facts, hits = self.allowances[FACTS], self.allowances[HITS]
-        is_weighted = facts.weighted or hits.weighted
-        return self.room < FULL_SHARE_ROOM and facts.priority == hits.priority and not is_weighted
+        limits = [section for section in self.sections if section.name in FOR_THE_QUESTION]
+        is_weighted = any(section.weight is not None for section in limits)
+        has_order = self.allowances[FACTS].priority != self.allowances[HITS].priority
+        return self.room < FULL_SHARE_ROOM and not has_order and not is_weighted
 
     def answers(self, section: str) -> list[ContextItem]:
         """Return what answers to the question. What is standing has had its room, which no question moves."""
@@ -99,8 +91,8 @@ class ContextPlan:
         required: dict[str, list[ContextItem]] = {}
         for section, allowance in self.allowances.items():
             if allowance.required:
-                alone = Selection()
-                alone.take(self.items.get(section, ()), section, allowance.minimum, allowance.minimum, gaps=False)
+                alone, limit = Selection(), allowance.minimum
+                alone.take(self.items.get(section, ()), section, limit, limit, gaps=False)
                 required[section] = alone.chosen.get(section, [])
         return required
 
@@ -232,7 +224,7 @@ class Selection:
             self._shingles.update(chosen_item.shingles)
         self._unread.clear()
         shared = sum(map(self._shingles.__contains__, item.shingles))
-        return bool(item.shingles) and shared >= DUPLICATE_SHARE * len(item.shingles)
+        return bool(item.shingles) and shared >= 0.9 * len(item.shingles)
 
     def rejection_reason(self, item: ContextItem) -> Reason:
         if self.is_shown(item):
@@ -355,7 +347,7 @@ def fill(selection: Selection, plan: ContextPlan) -> None:
                 for name, group in groupby(ranked, key=lambda item: item.section):
                     selection.take(group, name, limits[name].maximum, room)
             selection.take(plan.answers(section), section, limits[section].maximum, room)
-        if room - selection.tokens <= MAX_UNUSED_SHARE * room:
+        if room - selection.tokens <= 0.03 * room:
             return
         before = selection.tokens, selection.oldest
         for section in plan.static:
@@ -396,8 +388,9 @@ def recent_window(turns: Sequence[ContextItem], room: int) -> int:
     most = sum(1 for so_far in sums if so_far <= room)
     if most in (0, len(sums)) or any(turn.kind == "block" for turn in turns):
         return most
-    newest_turns = sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)
-    slack = min(LONGEST_STEP * room, max(STEP_SHARE * room, newest_turns))
+    oldest_turns = sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)
+    # A quarter at most (benchmarks/NOTES.md).
+    slack = min(0.25 * room, max(STEP_SHARE * room, oldest_turns))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # A window begins at the turn whose number, or one since the turn before, is divisible by the highest power of two.
     starts = [int(turn.first_seq) for turn in turns]

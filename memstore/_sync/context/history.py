@@ -206,7 +206,9 @@ def _newest_for_budget(tx: Transaction, page: list[Message], resolved: ResolvedR
     tokens = 0
     while page:
         read += page
-        tokens += sum(message.tokens + MESSAGE_OVERHEAD_TOKENS for message in page if visibility.may_see(message))
+        # Of a tool's result its call decides.
+        seen = [message for message in page if message.role == Role.TOOL or visibility.sees(message)]
+        tokens += sum(message.tokens + MESSAGE_OVERHEAD_TOKENS for message in seen)
         # Results are nothing without their call.
         is_enough = tokens >= resolved.budget and read[-1].role != Role.TOOL
         is_too_many = visibility.is_active and len(read) >= 20_000
