@@ -1,7 +1,9 @@
 """The parts of packing: the window that moves in steps, what is said already, what is left."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -12,6 +14,7 @@ from memstore.context.selection import Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Message, Reason, Section, Tier
+from memstore.providers import Count
 from memstore.search.outdated import Changes
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID, compose
@@ -82,6 +85,17 @@ class Wordy:
     def render(self, content: PromptContent) -> RenderedPrompt:
         more = {"role": "system", "content": "please " * 3 * len(content.hits)}
         return RenderedPrompt([*OPENAI.render(content).messages, *([more] if content.hits else [])])
+
+
+@pytest.mark.parametrize("factor", [0.5, 3])
+def test_a_server_that_counts_otherwise_than_is_expected_has_its_budget_used(factor: float) -> None:
+    class ServerCounter(WordCounter):
+        def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] = ()) -> Count:
+            return Count(int(factor * super().count_messages(messages, tools)), "server")
+
+    hits = [hit(n, f"In town {n} we spoke of {n} trains and {n + 1} ferries, on platform {n}.") for n in range(10, 200)]
+    context = compose(Candidates(question={"role": "user", "content": "?"}, hits=hits), 900, ServerCounter())
+    assert 720 <= context.tokens <= 900
 
 
 def hit(number: int, text: str) -> Hit:
