@@ -130,7 +130,7 @@ class Candidates:
         return [section for section in self.sections if section.text is not None]
 
     def content(self, chosen: Mapping[str, Sequence[ContextItem]]) -> PromptContent:
-        """Return what a context says with these items, by section, beside what is in it whatever is chosen."""
+        """Return the content of a context with these items: the system prompt and the question are always in it."""
         contents = {section: [item.content for item in items] for section, items in chosen.items()}
         facts = chosen.get(FACTS, ())
         static, custom = list[CustomSection](), list[CustomSection]()

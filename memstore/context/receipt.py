@@ -1,4 +1,4 @@
-"""The receipt of a context: what is in and why the rest is not, and what was sent, packed with its hash. Pure."""
+"""The receipt of a context: its items, the reasons for leaving out others, and the sent messages, packed. Pure."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ STEP_TURNS, STEP_SHARE = 12, 0.05
 
 @dataclass(frozen=True, slots=True)
 class ContextPlan:
-    """What a context is selected from, and how much of it.
+    """The items that a context is selected from, and the limits of its sections.
 
     `allowances` are of `section_room`, which no question changes; all items together have `room`, which is less by the
     question and what else is always in. `summary_tokens` are kept free for summaries of what is older than the turns.

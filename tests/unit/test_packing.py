@@ -72,6 +72,7 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
     given = Candidates(question={"role": "user", "content": "?"}, hits=twice)
     for budget in range(80, 300, 7):
         made = compose(given, budget, WordCounter(), format=Wordy())
+        assert made.tokens <= budget
         for one in made.receipt.left_out:
             if one.reason == Reason.DUPLICATE:
                 assert one.preview in str(made.messages)
