@@ -133,7 +133,8 @@ async def load_history(tx: Transaction, asked: Request, resolved: ResolvedReques
     if visibility.is_active or _standing_types(resolved.budget) != _standing_types(_guess_budget(asked)):
         # A viewer sees only some of these; those that are pinned are not counted.
         limit = 100 if visibility.is_active else 2 * MAX_STANDING
-        ranked = await visibility.facts(tx, await tx.get(_read_standing(request, resolved.budget, limit)))
+        ranked = await tx.get(_read_standing(request, resolved.budget, limit))
+        ranked = await visibility.facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
     return ConversationHistory(

@@ -134,7 +134,8 @@ def load_history(tx: Transaction, asked: Request, resolved: ResolvedRequest) -> 
     if visibility.is_active or _standing_types(resolved.budget) != _standing_types(_guess_budget(asked)):
         # A viewer sees only some of these; those that are pinned are not counted.
         limit = 100 if visibility.is_active else 2 * MAX_STANDING
-        ranked = visibility.facts(tx, tx.get(_read_standing(request, resolved.budget, limit)))
+        ranked = tx.get(_read_standing(request, resolved.budget, limit))
+        ranked = visibility.facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
