@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 from memstore.context.builder import build_context
 from memstore.context.request import (
-    BUDGET,
-    SECTIONS,
-    STRATEGY,
     Request,
     Sections,
     check_budget_left,
@@ -209,7 +206,7 @@ class AsyncConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        arguments = {STRATEGY: strategy, SECTIONS: sections}
+        arguments = {"strategy": strategy, "sections": sections}
         settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
         redactor = self._runtime.redactor
@@ -341,10 +338,10 @@ class AsyncConversationScope:
         settings = effective_settings(own_settings, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
-            budget=settings[BUDGET],
+            budget=settings["context_budget"],
             messages_kept=sum(count for count, _ in recent.values()),
             messages_total=sum(count for count, _ in every.values()),
-            strategy=", ".join(strategy["strategy"] for strategy in settings[STRATEGY]) or "none",
+            strategy=", ".join(strategy["strategy"] for strategy in settings["strategy"]) or "none",
             roles={role: count for role, (count, _) in recent.items()},
         )
 

@@ -14,7 +14,7 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.context.replay import unpack
+from memstore.context.receipt import unpack
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.add import ConversationRef

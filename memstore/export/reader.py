@@ -18,7 +18,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.context.request import STRATEGY, VISIBILITY, check_settings
+from memstore.context.request import check_settings
 from memstore.derive.chunks import chunk_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
@@ -222,7 +222,7 @@ class EntryBuilder:
     def settings(self, where: str, settings: Json) -> Json:
         """Return settings of a user or a conversation; report invalid ones, and return none."""
         # A strategy or a rule may be installed elsewhere alone.
-        special = (CLEARED_SETTING, STRATEGY, VISIBILITY)
+        special = (CLEARED_SETTING, "strategy", "visibility")
         try:
             check_settings({name: value for name, value in settings.items() if name not in special})
         except InvalidInput as error:

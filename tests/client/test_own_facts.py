@@ -295,3 +295,16 @@ async def test_who_somebody_is_stands_in_larger_contexts_and_is_found_in_small_o
         context = await alice.conversation("now").context(question, budget=budget)
         assert [one.preview for one in context.receipt.included if one.standing] == expected
     assert any("Alice is a nurse at St Mary's." in message["content"] for message in context.messages)
+
+
+@pytest.mark.parametrize("budget", [1000, 3000])
+async def test_a_budget_of_the_conversation_counts_as_one_that_is_asked_for(
+    store: AsyncMemoryStore, budget: int
+) -> None:
+    alice = store.user("alice")
+    await alice.add_fact("Alice is allergic to peanuts.", subject="Alice", type="constraint")
+    await alice.add_fact("Alice is a nurse at St Mary's.", subject="Alice", type="identity", attribute="job")
+    asked = await alice.conversation("now").context("What shall we cook?", budget=budget)
+    kept = alice.conversation("kept")
+    await kept.update(settings={"context_budget": budget})
+    assert (await kept.context("What shall we cook?")).messages == asked.messages

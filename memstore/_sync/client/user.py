@@ -20,7 +20,7 @@ from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
-from memstore.context.replay import unpack
+from memstore.context.receipt import unpack
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
     OWN_SETTINGS,

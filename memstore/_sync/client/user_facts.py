@@ -166,7 +166,7 @@ class UserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore._sync.context.history import read_profile_source
+        from memstore._sync.context.history import read_profile_facts
         from memstore.context.profile import compose_profile
 
         check_number(budget, "budget")
@@ -174,8 +174,8 @@ class UserFacts:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         with self._database.user_transaction(self.id) as tx:
-            source = read_profile_source(tx, subject=subject, as_of=moment)
-        return compose_profile(source, self._runtime.counter, budget)
+            about, known_facts = read_profile_facts(tx, subject=subject, as_of=moment)
+        return compose_profile(about, known_facts, self._runtime.counter, budget, moment)
 
     def add_fact(
         self, text: str, *, sources: Sequence[UUID] = (), quarantined: bool = False, **columns: Unpack[FactInput]
