@@ -43,10 +43,11 @@ from memstore.search.ranking import (
 )
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store import chunks, facts, postings, vector_indexes
-from memstore.store.active_model import ModelChanged, model_id
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
+from memstore.store.embedding_models import ModelChanged
 from memstore.store.postings import Matches
+from memstore.store.rows import model_id
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 

@@ -25,12 +25,11 @@ from memstore._sync.derive.maintenance import renew_terms, run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.embedding_models import ModelChanged, load_active_embedder
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
-from memstore.store.active_model import ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -41,8 +40,6 @@ OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
-# The user's version and the store's models: results are saved only if both are still the same.
-USER_STATE = (erasure.VERSION, MODELS)
 
 
 class Deriver(Protocol):
@@ -245,12 +242,11 @@ def advance(database: Database, deriver: Deriver, group: Sequence[PendingWork], 
 
 
 class Step(NamedTuple):
-    """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
+    """The next batch of a conversation, and the user's version when it was loaded."""
 
     work: PendingWork
-    deriver: Deriver
     batch: Any
-    state: Sequence[Any]
+    version: Any
 
 
 def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState) -> list[PendingWork]:
@@ -259,16 +255,17 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
     A conversation that another process derives at the same time is left out. If something of the user was erased
     meanwhile, or another embedder became active, the conversation takes the step again.
     """
+    deriver = _with_active_embedder(database, deriver)
     steps = [_load(database, deriver, work) for work in group]
     recipe = _read_recipe(deriver)
+    results = _compute(database, group[0], deriver, [step.batch for step in steps])
     done: list[PendingWork] = []
     again: list[PendingWork] = []
-    for step, result in zip(steps, _compute(database, steps), strict=True):
-        work = step.work
+    for (work, _, version), result in zip(steps, results, strict=True):
         try:
             made_by = result.recipe or recipe
-            with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as tx:
-                counts = step.deriver.save(tx, result)
+            with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
+                counts = deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     tx.events.append(event)
@@ -279,8 +276,9 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
-            with database.user_transaction(work.user_id, USER_STATE) as tx:
-                rest = watermarks.watermark(tx, work) if tx.first != step.state else None
+            with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+                is_outdated = isinstance(error, ModelChanged) or tx.first != [version]
+                rest = watermarks.watermark(tx, work) if is_outdated else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -291,30 +289,21 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
 
 
 def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    with database.user_transaction(work.user_id, USER_STATE) as tx:
-        state = tx.first
-        batch = deriver.load(tx, work, deriver.producer.batch_size)
-    return Step(work, _with_active_embedder(deriver, state), batch, state)
+    with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+        [version] = tx.first
+        return Step(work, deriver.load(tx, work, deriver.producer.batch_size), version)
 
 
-def _with_active_embedder(deriver: Deriver, state: Sequence[Any]) -> Deriver:
+def _with_active_embedder(database: Database, deriver: Deriver) -> Deriver:
     """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
-    dependencies = deriver.dependencies.for_models(state[1])
-    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
+    dependencies = deriver.dependencies
+    embedder = load_active_embedder(database, dependencies.embedder, dependencies.load_by_name)
+    if embedder is dependencies.embedder:
+        return deriver
+    return type(deriver)(replace(dependencies, embedder=embedder))
 
 
-def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
-    """Return the result of each step; neighbours of one embedder are computed together."""
-    results: list[DerivedBatch] = []
-    for _, group in groupby(steps, lambda step: step.deriver.dependencies.model):
-        same = list(group)
-        results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
-    return results
-
-
-def _compute_batches(
-    database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
-) -> Sequence[DerivedBatch]:
+def _compute(database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]) -> Sequence[DerivedBatch]:
     """Return the results of batches; the cost of a failure is stored first."""
     try:
         return deriver.compute(batches)
@@ -382,17 +371,17 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
     results: list[DerivedBatch] = []
     try:
         done_seq = 0
-        with database.user_transaction(work.user_id, USER_STATE) as tx:
-            state = tx.first
-        active_deriver: Any = _with_active_embedder(deriver, state)
+        active_deriver: Any = _with_active_embedder(database, deriver)
+        with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+            [version] = tx.first
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as tx:
                 batch = active_deriver.reload(tx, rest, active_deriver.producer.batch_size, results)
-            results += _compute_batches(database, rest, active_deriver, [batch])
+            results += _compute(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
+        with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
             recipe = results[0].recipe or recipe
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]

@@ -27,8 +27,7 @@ from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store.active_model import model_id
-from memstore.store.rows import ItemRow
+from memstore.store.rows import ItemRow, model_id
 
 APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"

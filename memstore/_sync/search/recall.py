@@ -23,6 +23,7 @@ import numpy as np
 from memstore._sync.store import chunks, facts, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedding_models import ModelChanged
 from memstore._sync.store.postings import Matches
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, Reranker, Scores, SelectiveEmbedder, Vectors, check_numbers, embed_query
@@ -30,7 +31,7 @@ from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark
 from memstore.search.questions import asks_for_now, without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
-from memstore.store.active_model import ModelChanged, model_id
+from memstore.store.rows import model_id
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
