@@ -22,8 +22,6 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import PostingReach
 from memstore.store.rows import EmbeddingModel
 
-RENEWAL_BATCH_CHUNKS = 2000
-
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
     """Erase expired rows, and maintain the indexes of users with very many chunks."""
@@ -59,7 +57,7 @@ async def renew_terms(database: Database, user: UUID) -> None:
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
             [version] = tx.first
-            batch = await chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
+            batch = await chunks.terms_to_renew(tx, after, limit=2000)
         if not batch:
             break
         seen, renewed = True, await to_thread(chunks.hash_anew, user, batch)

@@ -23,9 +23,14 @@ _MONTHS = _NAMES | number_words("short_months")
 _AMBIGUOUS = ("may", "march", "mars", "august")
 # How a period lies to the date that these stand before or behind; in Chinese nothing is between words.
 _BEFORE_DATE = {
-    kind: load_phrases(f"date_{kind}") for kind in ("not", "between", "after", "before", "since", "through")
+    "not": load_phrases("date_not"),
+    "between": load_phrases("date_between"),
+    "after": load_phrases("date_after"),
+    "before": load_phrases("date_before"),
+    "since": load_phrases("date_since"),
+    "through": load_phrases("date_through"),
 }
-_BEHIND_DATE = {kind: load_phrases(f"date_{kind}_behind") for kind in ("since", "through")}
+_BEHIND_DATE = {"since": load_phrases("date_since_behind"), "through": load_phrases("date_through_behind")}
 _CHINESE = {"除": "not", "除了": "not", "不在": "not", "在": "between", "从": "since", "自从": "since"}
 _CHINESE_BEHIND = {"之后": "after", "以后": "after", "之前": "before", "以前": "before", "以来": "since", "以外": "not"}
 _FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}

@@ -22,8 +22,6 @@ from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import EmbeddingModel
 
-RENEWAL_BATCH_CHUNKS = 2000
-
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
     """Erase expired rows, and maintain the indexes of users with very many chunks."""
@@ -59,7 +57,7 @@ def renew_terms(database: Database, user: UUID) -> None:
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
             [version] = tx.first
-            batch = chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
+            batch = chunks.terms_to_renew(tx, after, limit=2000)
         if not batch:
             break
         seen, renewed = True, chunks.hash_anew(user, batch)

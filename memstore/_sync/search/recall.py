@@ -43,7 +43,6 @@ MIN_CHUNKS_PER_INDEX = 100
 # Enough for filters that let a tenth through.
 MAX_NEAREST_CHUNKS = 1000
 MIN_REORDERED_HITS = 10
-FILTER_ROUNDS = (1000, 10_000, 100_000)
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
@@ -317,7 +316,7 @@ def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int
     if filters.everything:
         return ordered[:count]
     allowed: list[int] = []
-    for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
+    for start, stop in pairwise((0, 1000, 10_000, 100_000, len(ordered))):
         batch = ordered[start:stop]
         if batch and len(allowed) < count:
             passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=batch)}
