@@ -64,6 +64,7 @@ _UNITS = _DATES_AND_SUMS | load_words("units")
 _WHEN = load_phrases("when", ignore_case=False)
 _MATTERS = load_phrases("matters", ignore_case=False)
 _FIRST_PERSON = load_phrases("first_person", ignore_case=False)
+_PLEASANTRY = load_phrases("pleasantries", ignore_case=False, opens=True)
 _FILLING = load_words("filling")
 _SETTLES_FIRST = load_phrases("settles", ignore_case=False, opens=True)
 _OPENING = load_phrases("openings", opens=True)
@@ -82,8 +83,8 @@ _SETTLING = {"chooses", "settles first", "agrees"}
 def score_sentence(sentence: str) -> float:
     """Return how much a summary should want this sentence for what it holds, from -1 to 1.
 
-    Up for dates, numbers, names, decisions and what one says of oneself; down for questions and sentences
-    of fewer than five words. English and German; in other languages only numbers, names and questions count.
+    Up for dates, numbers, names, decisions and what one says of oneself; down for questions, greetings, praise and
+    sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
     """
     low, words = sentence.lower(), WORD.findall(sentence.lower())
     is_dated = not _CALENDAR.isdisjoint(words) or _WHEN.search(low) is not None
@@ -91,6 +92,7 @@ def score_sentence(sentence: str) -> float:
     score += 0.2 * bool(_MATTERS.search(low)) + 0.15 * bool(_FIRST_PERSON.search(low))
     score += 0.1 * min(2, len(NAME.findall(sentence)))
     score -= 0.5 * is_question(low)
+    score -= 0.4 * bool(_PLEASANTRY.match(low))
     score -= 0.3 * (sentence.isascii() and len(words) < 5)
     return max(-1.0, min(1.0, score))
 
