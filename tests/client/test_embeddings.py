@@ -17,7 +17,7 @@ from memstore.derive import embedding_migration
 from memstore.models import Hit, MigrationReport
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models, vector_indexes
-from memstore.store.active_model import model_id
+from memstore.store.rows import model_id
 from memstore.testing import HashingEmbedder
 from tests.helpers.conformance import check_alike
 from tests.helpers.embedders import TurnedEmbedder, install
