@@ -169,9 +169,10 @@ def test_a_clause_is_worth_more_once_all_that_it_needs_is_chosen() -> None:
         ),
         ("We take the blue one, but not the lamp.", None),
         ("We would take it, if it was cheaper.", None),
-        ("We take the blue one - it is light.", ["We take the blue one", "- it is light."]),
+        ("We take the blue one because it is light.", ["We take the blue one", "because it is light."]),
+        ("We don't take it because it is cheap.", None),
         ("The fair is on 3 May and I cannot wait to go.", None),
-        ("The fair is on 3 May, so we leave at noon.", ["The fair is on 3 May,", "so we leave at noon."]),
+        ("The fair is on 3 May and we leave at noon.", ["The fair is on 3 May", "and we leave at noon."]),
         ("They offered us the house, we said no.", None),
         ("Shall we take the boat, and then the bus?", None),
     ],
@@ -195,6 +196,15 @@ def test_a_sentence_is_cut_only_where_the_parts_say_the_same(sentence: str, part
             [
                 ("Ann", "Der Zug am Freitag ist voll."), ("Assistant", "Man könnte auch fliegen."),
                 ("Ann", "Meine Tante fliegt so gern."), ("Ann", "Dann nehmen wir den Bus am 3. Mai."),
+            ],
+        ),
+        (
+            18, "you take the ferry on Friday", "quieter",
+            [
+                ("Ann", "The ferry or the night train?"),
+                ("Assistant", "The night train is usually quieter in autumn and has beds."),
+                ("Ann", "My aunt gets sick on trains."), ("Bob", "Mine on ships, so what."),
+                ("Assistant", "For the minutes: you take the ferry on Friday at noon."),
             ],
         ),
         (
