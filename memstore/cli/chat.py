@@ -142,10 +142,17 @@ class _Session:
         """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
         if self.asking is not None and self.asking.is_alive():
             return
+
+        def check(*_: object) -> None:
+            if not self.may_ask.is_set():
+                raise errors.ModelUnavailable("The chat goes on.")
+
         self.turns = 0
         self.may_ask.set()
-        # The end of the chat does not wait for its call: what it was about stays pending.
-        self.asking = threading.Thread(target=self._run_derivation, args=[self.may_ask.is_set], daemon=True)
+        # Between steps, so that an answer that comes is kept. The end of the chat does not wait for its call: what it
+        # was about stays pending.
+        arguments = self.may_ask.is_set, check, lambda _: None
+        self.asking = threading.Thread(target=self._run_derivation, args=arguments, daemon=True)
         self.asking.start()
 
     def _derive(self, *, may_ask: bool) -> None:
@@ -154,22 +161,23 @@ class _Session:
                 self.has_told_of_backlog = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
-        self._run_derivation(lambda: may_ask, tell)
+        def check(_: CallProgress) -> None:
+            if not may_ask:
+                raise errors.ModelUnavailable("It is asked after some turns.")
+
+        self._run_derivation(lambda: may_ask, tell, check)
         self._print_outcomes()
         if may_ask:
             self.turns = 0
 
     def _run_derivation(
-        self, may_ask: Callable[[], bool], progress: Callable[[str, int, int], None] = lambda *_: None
+        self,
+        may_ask: Callable[[], bool],
+        progress: Callable[[str, int, int], None],
+        on_call: Callable[[CallProgress], None],
     ) -> None:
-        """Derive; a chat model is asked as long as `may_ask` says so."""
-
-        def check(_: CallProgress) -> None:
-            if not may_ask():
-                raise errors.ModelUnavailable("It is asked later.")
-
         try:
-            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=check)
+            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=on_call)
             self.outcomes.append((report.facts, [*report.failed, *(report.waiting if may_ask() else ())]))
         except Exception as error:
             # Whatever it is: it costs the chat what it would have found, and nothing else.

@@ -106,6 +106,8 @@ class OllamaServer:
                 yield response
         except httpx.ReadTimeout as error:
             raise TimeoutError from error
+        except httpx.ConnectError as error:
+            raise TransientError(f"{error}; is it running there?") from error
         except httpx.HTTPError as error:
             raise TransientError(f"{type(error).__name__}: {error}") from error
         except (ValueError, RecursionError) as error:

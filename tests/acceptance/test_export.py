@@ -43,9 +43,7 @@ def test_what_export_writes_import_takes_in_and_tells(cli: Run, filled: str, twi
     took = cli("import", str(path), "-d", twin, "--json")
     [file] = took.json["files"]
     assert (took.code, took.json["new"], file["format"]) == (0, 50, "memstore")
-    assert file["restored"] == {
-        name: told.json[name] for name in ("users", "conversations", "summaries", "facts", "documents")
-    }
+    assert file["restored"] == {name: told.json[name] for name in ("users", "conversations", "summaries", "facts")}
     assert rows(twin, "ann", "bob") == rows(filled, "ann", "bob")
     again = cli("import", str(path), "-d", twin)
     assert (again.code, "0 new, 50 known, 0 skipped" in again.out) == (0, True)
