@@ -15,7 +15,7 @@ from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
-from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
+from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Scope, Summary, Tier
 from memstore.store import chunks, facts, messages, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Read, Transaction
@@ -98,7 +98,10 @@ def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
 
 def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
     types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
-    place = request.conversation_id, request.title
+    scope = request.scope
+    if scope is None and request.conversation_scope is not None:
+        scope = Scope((request.conversation_scope,), unscoped=True)
+    place = request.conversation_id, scope
     return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
 
 
@@ -182,7 +185,8 @@ async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tu
     seen = await visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
     if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
-    known_facts = await visibility.facts(tx, await facts.facts(tx, as_of=request.as_of))
+    known_facts = await facts.facts(tx, as_of=request.as_of, scope=request.scope)
+    known_facts = await visibility.facts(tx, known_facts)
     return seen, [fact for fact in known_facts if fact.importance != UNIMPORTANT]
 
 
@@ -228,6 +232,7 @@ async def read_profile_source(
     *,
     subject: str | None = None,
     as_of: datetime | None = None,
+    scope: Scope | None = None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
 ) -> ProfileSource:
@@ -235,7 +240,7 @@ async def read_profile_source(
 
     It has none of the facts `without`, and none that a viewer does not see.
     """
-    known_facts = await facts.facts(tx, as_of=as_of)
+    known_facts = await facts.facts(tx, as_of=as_of, scope=scope)
     if visibility is not None:
         known_facts = await visibility.facts(tx, known_facts)
     if subject is None:

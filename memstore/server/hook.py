@@ -25,7 +25,7 @@ from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
-from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
+from memstore.ingest.importers.coding_agents import ClaudeCode, Codex, find_project
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
 from memstore.settings import load
@@ -117,7 +117,8 @@ class HookServer:
             redact = redactor_for(self._store.settings).redact
             half, part = MAX_PROMPT_CHARS // 2, 10 * MAX_PROMPT_CHARS
             prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
-        conversation = self._user.conversation(session, title=str(event.get("cwd") or "/"))
+        project = find_project(str(event.get("cwd") or "/")) or "/"
+        conversation = self._user.conversation(session, scope=project)
         shown = self._shown.setdefault(session, set())
 
         def is_new(message: Message, viewer: str) -> bool:
@@ -132,6 +133,8 @@ class HookServer:
             strategy=[],
             viewer="coding agent",
             visibility=is_new,
+            # What was said in a folder holds below it.
+            scope=[project, *map(str, Path(project).parents), None],
             format=MemoryText(),
         )
         if not any(context.receipt.sections.get(name) for name in ("facts", "hits")):

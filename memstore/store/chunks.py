@@ -46,7 +46,10 @@ def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, ta
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
+    """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later.
+
+    What was said in `hidden_conversations` is left out, but for facts: of these the `hidden_facts` are.
+    """
 
     tiers: Sequence[Tier] = EVERY_TIER
     conversation_id: UUID | None = None
@@ -55,6 +58,8 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
+    hidden_conversations: Sequence[UUID] = ()
+    hidden_facts: Sequence[UUID] = ()
 
     @property
     def everything(self) -> bool:
@@ -63,12 +68,15 @@ class Filters:
 
     def on_columns(self) -> dict[str, Any]:
         """The filters by columns that hold one value, by name."""
-        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
+        names = ("tiers", "conversation_id", "roles", "since", "until", "hidden_conversations", "hidden_facts")
+        return {name: getattr(self, name) for name in names}
 
     def values(self) -> dict[str, Any]:
         """The filters as statements take them."""
         lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
-        return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
+        values = asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
+        hidden = {name: list(values[name]) for name in ("hidden_conversations", "hidden_facts")}
+        return values | hidden
 
 
 async def add(tx: Transaction, chunks: Sequence[NewChunk], model: Model | None) -> int:

@@ -90,13 +90,13 @@ async def make_conversations(
         missing = [conversation for conversation in missing if conversation.id not in present]
 
 
-async def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
-    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
+async def describe(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
+    """Set a conversation's settings, title, channel and scope, those that are given; earlier settings are logged."""
     await lock(tx, conversation)
     was = await settings_of(tx, conversation)
     if was | settings != was:
         await tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
-    await tx.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+    await tx.run(SQL["describe_conversation"], id=conversation, settings=settings, **texts)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from memstore._sync.context.visibility import Rule, VisibilityFilter, rule_of
+from memstore._sync.search.recall import in_scope
 from memstore._sync.store import erasure, messages
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED_SETTING
@@ -22,7 +24,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Json, Profile, Section
+from memstore.models import Json, Profile, Scope, Section
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
@@ -45,7 +47,8 @@ class Request:
 
     None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
-    A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
+    `scope` is where it is asked, None for everywhere; `conversation_scope` that of a conversation which may not be
+    stored yet. A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
     """
 
     user_id: UUID
@@ -61,7 +64,8 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
-    title: str | None = None
+    scope: Scope | None = None
+    conversation_scope: str | None = None
     tools: Sequence[Json] = ()
     keep: bool = True
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -103,7 +107,8 @@ class Request:
 class ResolvedRequest:
     """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them.
 
-    `last` is the number of the newest message; `exists` tells whether the conversation is stored. A receipt of what
+    `last` is the number of the newest message; `exists` tells whether the conversation is stored. `filters` let through
+    what may be recalled. A receipt of what
     was erased since `erasure_version` is not kept.
     """
 
@@ -117,6 +122,7 @@ class ResolvedRequest:
     last: int
     exists: bool
     profile: Profile | None
+    filters: Filters
     erasure_version: UserVersion | None
 
     @property
@@ -165,6 +171,7 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
+        in_scope(tx, Filters(as_of=request.as_of), request.scope),
         erasure_version,
     )
 

@@ -66,14 +66,14 @@ def _prepare(
     record: base.Record, *, user: str | None, max_bytes: int, redactor: Redactor, untrusted: bool
 ) -> _Item | ImportProblem:
     """Return a message as the row it becomes, or why it becomes none; `user` has those of which the file names none."""
-    user, title, channel, masked = record.user or user, record.title, record.channel, False
+    user, described, masked = record.user or user, (record.title, record.channel, record.scope), False
     try:
         if user is None:
             return ImportProblem(record.where, NO_USER)
         if redactor.detectors:
             redactor.reject_secret_names(user=user, conversation=record.conversation)
-            title, channel = redactor.redact(title), redactor.redact(channel)
-        conversation = ConversationRef(user, record.conversation, title, channel)
+            described = tuple(map(redactor.redact, described))
+        conversation = ConversationRef(user, record.conversation, *described)
         row = build_row(record.message, conversation, max_bytes)
         if untrusted:
             vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}

@@ -24,7 +24,7 @@ from memstore._sync.store import chunks, facts, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.postings import Matches
-from memstore.models import ChunkKey, Hit, Tier
+from memstore.models import ChunkKey, Hit, Scope, Tier
 from memstore.providers import Embedder, Reranker, Scores, SelectiveEmbedder, Vectors, check_numbers, embed_query
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_now, without_request
@@ -120,6 +120,7 @@ def recall(
     limit: int,
     min_score: float | None,
     marked: bool = True,
+    scope: Scope | None = None,
 ) -> list[Hit]:
     """Return the best items for a question, each once, the best first.
 
@@ -127,9 +128,10 @@ def recall(
     Raises `ModelChanged` where the embedder is not the active one.
     """
     query = build_query(database, user_id, embedder, question)
-    with database.user_transaction(user_id, [chunks.index_version(query.model)]) as scope:
-        [version] = scope.first
-        ranking = rank_candidates(scope, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
+    with database.user_transaction(user_id, [chunks.index_version(query.model)]) as tx:
+        [version] = tx.first
+        filters = in_scope(tx, filters, scope)
+        ranking = rank_candidates(tx, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
@@ -144,7 +146,7 @@ def recall(
             messages = [
                 candidate.chunk.item_id for candidate in page if candidate.chunk.tier == Tier.MESSAGES and marked
             ]
-            *rows, said_there = scope.all_together(
+            *rows, said_there = tx.all_together(
                 [
                     *chunks.read_texts([candidate.chunk for candidate in page], filters.as_of, mark_outdated=marked),
                     facts.said_facts(messages, filters.as_of, holding=False),
@@ -162,15 +164,21 @@ def recall(
         if marked and filters.until is None and asks_for_now(query.text):
             hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
-            [said_facts] = scope.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
+            [said_facts] = tx.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
             said += said_facts
-        changes = find_changes(scope, ranked_chunks, texts, said, filters.as_of) if marked else None
+        changes = find_changes(tx, ranked_chunks, texts, said, filters) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
-        sources = chunks.load_sources(scope, [], sorted(changes.facts))
+        sources = chunks.load_sources(tx, [], sorted(changes.facts))
     rank_behind = asks_what_holds(query.text) and filters.until is None
     told = [hit for hit in hits if hit.tier == Tier.FACTS]
     return mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
+
+
+def in_scope(tx: Transaction, filters: Filters, scope: Scope | None) -> Filters:
+    """Return the filters that leave out what is of other scopes, too."""
+    hidden = facts.out_of_scope(tx, scope)
+    return replace(filters, hidden_conversations=hidden.conversations, hidden_facts=hidden.facts)
 
 
 def find_changes(
@@ -178,7 +186,7 @@ def find_changes(
     candidates: Iterable[RankedChunk],
     texts: Mapping[UUID, ItemText],
     said: Sequence[tuple[UUID, UUID, bool]],
-    as_of: datetime | None,
+    filters: Filters,
 ) -> Changes:
     """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold.
 
@@ -187,8 +195,9 @@ def find_changes(
     candidate_chunks = (candidate.chunk for candidate in candidates)
     gone = (chunk.item_id for chunk in candidate_chunks if chunk.tier == Tier.FACTS and chunk.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(fact for _, fact, holds in said if not holds)]))
-    later = facts.successors(tx, first, as_of) if first else []
-    return Changes.of([(message, fact) for message, fact, _ in said], first, later)
+    later = facts.successors(tx, first, filters.as_of) if first else []
+    changes = Changes.of([(message, fact) for message, fact, _ in said], first, later)
+    return changes.restrict(changes.facts - set(filters.hidden_facts)) if filters.hidden_facts else changes
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

@@ -91,13 +91,13 @@ def make_conversations(
         missing = [conversation for conversation in missing if conversation.id not in present]
 
 
-def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
-    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
+def describe(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
+    """Set a conversation's settings, title, channel and scope, those that are given; earlier settings are logged."""
     lock(tx, conversation)
     was = settings_of(tx, conversation)
     if was | settings != was:
         tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
-    tx.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+    tx.run(SQL["describe_conversation"], id=conversation, settings=settings, **texts)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:

@@ -3,7 +3,7 @@
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id and titled by its folder. Its messages are those of the person and of the
+A session is a conversation, named by its id, titled by its folder, and of its project as scope. Its messages are those of the person and of the
 assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
 session that became too long, copies that Claude Code's /branch made, prompts that were rewound with what followed
 them, and notices that the programs put into messages of the person, such as reminders, output of commands and
@@ -17,6 +17,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from memstore.models import TRUST, UNTRUSTED
@@ -96,8 +98,19 @@ class ClaudeCode(Importer):
             if key is None:
                 raise KeyError("uuid")
             messages, said_at = _convert(role, said.get("content"), key), time_or_none(value.get("timestamp"))
-            title = value.get("cwd")
-            yield from self.records(messages, where, value["sessionId"], said_at, title=title, channel=self.name)
+            folder = {"title": value.get("cwd"), "scope": find_project(value.get("cwd"))}
+            yield from self.records(messages, where, value["sessionId"], said_at, **folder, channel=self.name)
+
+
+def find_project(folder: str | None) -> str | None:
+    """Return the root of the repository that a folder lies in, or the folder where it lies in none on this machine."""
+    if not folder:
+        return None
+    for root in (Path(folder), *Path(folder).parents):
+        with suppress(OSError, ValueError):
+            if (root / ".git").exists():
+                return str(root)
+    return folder
 
 
 def _queued_prompt(line: dict[str, Any], attachment: dict[str, Any]) -> Any:
@@ -172,8 +185,9 @@ class Codex(Importer):
                 yield NOTICES
             else:
                 key, said_at = f"message:{self._messages}", time_or_none(value.get("timestamp"))
-                messages, title = _convert(item["role"], item.get("content"), key), session.get("cwd")
-                yield from self.records(messages, where, session["id"], said_at, title=title, channel=self.name)
+                messages = _convert(item["role"], item.get("content"), key)
+                folder = {"title": session.get("cwd"), "scope": find_project(session.get("cwd"))}
+                yield from self.records(messages, where, session["id"], said_at, **folder, channel=self.name)
         elif kind == "reasoning":
             yield IgnoredContent("thoughts of the model")
         else:
