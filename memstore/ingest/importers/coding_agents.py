@@ -3,12 +3,12 @@
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id, titled by its folder, and of its project as scope. Its messages are those of the person and of the
-assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
-session that became too long, copies that Claude Code's /branch made, prompts that were rewound with what followed
-them, and notices that the programs put into messages of the person, such as reminders, output of commands and
-AGENTS.md. A message that a program wrote in the person's place, such as a scheduled task, is a system message and not
-trusted. No line ever changes, so a file that grew adds only new messages.
+A session is a conversation, named by its id and titled by its folder; its scope is its project. Its messages are those
+of the person and of the assistant. Ignored and counted: calls of tools and their results, thoughts, messages of
+subagents, summaries of a session that became too long, copies that Claude Code's /branch made, prompts that were
+rewound with what followed them, and notices that the programs put into messages of the person, such as reminders,
+output of commands and AGENTS.md. A message that a program wrote in the person's place, such as a scheduled task, is a
+system message and not trusted. No line ever changes, so a file that grew adds only new messages.
 """
 
 from __future__ import annotations
