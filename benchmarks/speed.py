@@ -128,9 +128,9 @@ class Bare:
             first = row[0] - len(batch) + 1
             rows = [self.row(seq, text) for seq, text in enumerate(batch, first)]
             cursor.executemany(self.sql["add_message"], rows)
-            values = {"user_id": self.user, "conversation_id": self.conversation, "last_seq": row[0]}
-            values["said_at"] = rows[0]["occurred_at"]
-            cursor.execute(self.sql["raise_watermark"], values)
+            values = {"user_id": self.user, "ids": [self.conversation], "last_seqs": [row[0]]}
+            values["said_at"] = [rows[0]["occurred_at"]]
+            cursor.execute(self.sql["raise_watermarks"], values)
 
     def row(self, seq: int, text: str) -> dict[str, Any]:
         """Return the columns of a message."""
@@ -338,7 +338,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
 
 def read_anew(store: memstore.MemoryStore, ask: Callable[[str], object], question: str) -> None:
     """Ask a process that holds nothing yet."""
-    store._database.cache = IndexCache(store._database.max_chunks)
+    store._database.cache = IndexCache(store._database.max_chunks, 512 * 2**20)
     ask(question)
 
 

@@ -17,6 +17,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from math import log
 from pathlib import Path
@@ -30,8 +31,9 @@ from report import Cell, Table, reported
 from toolsession import Asked, Chat, Session, drawn
 
 from memstore.context.builder import compress_turns
-from memstore.context.items import Candidates
-from memstore.context.layout import compose
+from memstore.context.items import BudgetSpec, Candidates
+from memstore.context.layout import compose, plan_context
+from memstore.context.selection import select_static
 from memstore.models import Hit, Message, Tier
 from memstore.providers import load_counter
 from memstore.store.tokenize import terms
@@ -84,17 +86,14 @@ def context(
     material = Candidates(turns=every[::-1], hits=hits)
     if chosen:
         material = compress_turns(material, chosen, every, budget, COUNTER)
-    made = compose(Candidates(**{**fields_of(material), "hits": ()}), budget, COUNTER)
+    plan = plan_context(replace(material, hits=()), BudgetSpec(budget, COUNTER))
+    made = compose(plan, select_static(plan))
     parts = []
     for message in made.messages:
         parts.append(str(message["content"]))
         for call in message.get("tool_calls", []):
             parts.append(call["function"]["arguments"].replace('\\"', '"').replace("\\n", "\n"))
     return int(made.tokens), "\n".join(parts)
-
-
-def fields_of(material: Candidates) -> dict[str, object]:
-    return {name: getattr(material, name) for name in Candidates.__dataclass_fields__}
 
 
 def recalled(text: str, asked: Sequence[Asked]) -> dict[str, float]:

@@ -1,35 +1,25 @@
-"""Every error that memstore raises, in one tree. Each message says what to do next.
-
-MemstoreError
-├── ConfigurationError           a setting cannot be used as it stands
-├── DatabaseError                the database refused or failed
-│   ├── DatabaseUnreachable      nothing answers at the URL
-│   ├── ExtensionMissing         the server has no pgvector, or too old a one
-│   ├── SchemaOutdated           the tables are older than this memstore
-│   └── SchemaTooNew             the tables were made by a newer memstore
-├── EmbeddedError                the private Postgres could not be started or stopped
-├── InvalidInput                 an argument is wrong; nothing was stored
-│   └── NotFound                 there is nothing of this id
-├── Conflict                     the call contradicts what is stored, which stays
-│   └── Erased                   it was erased, and does not come back
-├── ProviderError                an embedder, counter or model failed
-│   ├── ProviderMissing          it is not installed, or its name is unknown
-│   ├── EmbedderMismatch         the stored vectors were made by another embedder
-│   ├── ModelUnavailable         a model is away for now; what is pending waits
-│   ├── ModelAnswerInvalid       a chat model answered, twice, with something that cannot be used
-│   └── PromptTooLong            a prompt does not fit into a chat model's window
-└── BudgetTooSmall               what must be in the context does not fit
-"""
+"""Every error that memstore raises, in one tree. Each message says what to do next."""
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class MemstoreError(Exception):
-    """The base of all errors that memstore raises on purpose."""
+    """The base of all errors that memstore raises on purpose.
+
+    `http_status` is what a server answers, `exit_code` what a command ends with.
+    """
+
+    http_status: ClassVar[int] = 500
+    exit_code: ClassVar[int] = 1
 
 
 class ConfigurationError(MemstoreError):
     """A setting cannot be used as it stands."""
+
+    http_status = 422  # a name in the request that nobody knows
+    exit_code = 2
 
 
 class DatabaseError(MemstoreError):
@@ -39,6 +29,9 @@ class DatabaseError(MemstoreError):
 class DatabaseUnreachable(DatabaseError):
     """Nothing answers at the database's URL."""
 
+    http_status = 503
+    exit_code = 3
+
 
 class ExtensionMissing(DatabaseError):
     """The server has no pgvector extension, or too old a one."""
@@ -46,6 +39,8 @@ class ExtensionMissing(DatabaseError):
 
 class SchemaOutdated(DatabaseError):
     """The tables are older than this memstore."""
+
+    http_status = 503
 
 
 class SchemaTooNew(DatabaseError):
@@ -55,13 +50,20 @@ class SchemaTooNew(DatabaseError):
 class EmbeddedError(MemstoreError):
     """The private Postgres could not be started or stopped."""
 
+    exit_code = 3
+
 
 class InvalidInput(MemstoreError):
     """An argument is wrong; nothing was stored."""
 
+    http_status = 422
+    exit_code = 2
+
 
 class NotFound(InvalidInput):
     """There is no fact, change, receipt, backfill, certificate or token of this id."""
+
+    http_status = 404
 
 
 class Conflict(MemstoreError):
@@ -70,6 +72,7 @@ class Conflict(MemstoreError):
     `number` is the place of that message in the list, from 1.
     """
 
+    http_status = 409
     number: int | None = None
 
 
@@ -94,17 +97,26 @@ class Erased(Conflict):
 class ProviderError(MemstoreError):
     """An embedder, a token counter or a model failed."""
 
+    http_status = 502
+
 
 class ProviderMissing(ProviderError):
     """The provider is not installed, or nobody knows its name."""
+
+    http_status = 422
+    exit_code = 2
 
 
 class EmbedderMismatch(ProviderError):
     """The user's vectors were made by another embedder than the one that is set."""
 
+    http_status = 409
+
 
 class ModelUnavailable(ProviderError):
     """A chat model or an embedder cannot be reached, is not installed, or did not answer in time; try again later."""
+
+    http_status = 503
 
 
 class ModelAnswerInvalid(ProviderError):
@@ -137,6 +149,9 @@ class BudgetTooSmall(MemstoreError):
     context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as their texts depend
     on the room.
     """
+
+    http_status = 422
+    exit_code = 4
 
     def __init__(self, needed: int, budget: int, section: str) -> None:
         super().__init__(

@@ -22,16 +22,9 @@ from pathlib import Path
 from typing import Any
 
 PROMPT = "UserPromptSubmit"
-TURNS = ("Stop", "SessionEnd", "agent-turn-complete")
-# Of an event, in the file that waits; Codex would give what the person wrote, too.
-KEPT = (
-    *("session_id", "thread-id", "transcript_path", "cwd"),
-    *("last_assistant_message", "last-assistant-message"),
-)
 # For the event, and for an answer: to start a process takes about two.
 WAIT_SECONDS = 3.0
 MAX_EVENT_BYTES = 1 << 24
-RETRY_SECONDS = 0.05
 # Until a server that failed is started again: each prompt would wait for it.
 RESTART_SECONDS = 60.0
 LOG = Path("log")
@@ -80,10 +73,19 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     status = Path().stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is open to others: they could read turns, and answer prompts")
-    if kind in TURNS:
+    if kind in ("Stop", "SessionEnd", "agent-turn-complete"):
         session = str(event.get("session_id") or event["thread-id"])
         file = Path(f"{os.getpid()}.new")
-        file.write_text(json.dumps({name: event[name] for name in KEPT if name in event}), encoding="utf-8")
+        # Codex would give what the person wrote, too.
+        names = (
+            "session_id",
+            "thread-id",
+            "transcript_path",
+            "cwd",
+            "last_assistant_message",
+            "last-assistant-message",
+        )
+        file.write_text(json.dumps({name: event[name] for name in names if name in event}), encoding="utf-8")
         file.replace(f"{sha256(session.encode()).hexdigest()[:32]}.json")
     connection = _connect(arguments, wait=kind == PROMPT)
     if connection is None:
@@ -122,7 +124,7 @@ def _connect(arguments: Sequence[str], *, wait: bool) -> socket.socket | None:
         if has_failed or time.monotonic() >= end:
             said = LOG.read_text(errors="replace").splitlines() or ["the process in the background is starting"]
             raise TimeoutError(said[-1])
-        time.sleep(RETRY_SECONDS)
+        time.sleep(0.05)
 
 
 def _start(arguments: Sequence[str]) -> Any:

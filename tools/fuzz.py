@@ -34,7 +34,7 @@ with atheris.instrument_imports(include=["memstore"]):
         HITS_HEAD,
         PromptContent,
         memory_text,
-        pinned_facts_text,
+        standing_facts_text,
         summaries_text,
     )
     from memstore.ingest.add import ConversationRef, build_row
@@ -42,15 +42,8 @@ with atheris.instrument_imports(include=["memstore"]):
     from memstore.models import Hit, Summary, Tier
     from memstore.text import blank_fenced_blocks
 
-NAMES = (
-    "a.jsonl",
-    "conversations.json",
-    "a.json",
-    "MyActivity.json",
-    "WhatsApp Chat with Bob.txt",
-    "a.zip",
-    "a.jsonl.gz",
-)
+PATTERNS = [pattern for importer in IMPORTERS for pattern in importer.files]
+NAMES = ["a.json", "a.zip", *(Path(pattern).name.replace("*", "a") for pattern in PATTERNS)]
 OPTIONS = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 PLACE = ConversationRef("alice", "lisbon")
 PIECES = ["", "", "\n", "\r", "\x0b", "\x1e", "\x85", "\u2028", " ", "- ", ":", '"', "system", "user", "</memory>", "<memory>",
@@ -101,15 +94,17 @@ def render(data: bytes, folder: Path) -> None:
     summary = Summary.model_construct(level=1, from_seq=1, to_seq=2, text=other, occurred_at=WHEN, occurred_until=WHEN)
     for made, foot in (
         (memory_text(facts, hits), "</memory>"),
-        (pinned_facts_text(facts), "</standing>"),
+        (standing_facts_text(facts), "</standing>"),
         (summaries_text([summary]), "</summaries>"),
     ):
         lines = made.splitlines()
         assert lines[-1] == foot and lines.count(foot) == 1, made
-        assert not [line for line in lines[2:-1] if line not in MARGIN and not line.startswith(("  ", "- "))], made
+        assert not [line for line in lines[2:-1] if line and line not in MARGIN and not line.startswith((" ", "- "))], (
+            made
+        )
         assert not blank_fenced_blocks(made).strip(), made
     chosen = PromptContent(
-        "Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, pinned_facts=facts
+        "Be kind.", [summary], (), facts, hits, {"role": "user", "content": other}, 3, standing_facts=facts
     )
     for name in FORMATS:
         try:

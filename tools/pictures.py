@@ -64,7 +64,7 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
 async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[str, int]]:
     """Return the pages by the names of their pictures, and how high each picture is."""
     alice = store.user("alice")
-    past = next(one for one in await alice.facts(state="superseded") if "flight" in one.text)
+    past = max(await alice.facts(state="superseded"), key=lambda fact: fact.attribute == "residence")
     gone = (await alice.erasures())[0]
     of = "/ui/users/alice"
     return {

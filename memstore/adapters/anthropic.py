@@ -18,14 +18,12 @@ from typing import Any
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types import beta
 
-from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
+from memstore.adapters._sync_or_async import call_at_once, maybe_await, run_sync
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 
 MEMORY_ROOT = "/memories"
 NAMESPACE = ("memories",)
-MAX_LINES = 999_999
-CONTEXT_LINES = 2
 NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
@@ -88,8 +86,8 @@ class _Commands:
             )
         changed = text.replace(command.old_str, command.new_str or "")
         await self._write({path: changed}, {path: text})
-        first = max(1, lines[0] - CONTEXT_LINES)
-        snippet = _number_lines(changed.split("\n")[first - 1 : lines[0] + CONTEXT_LINES], first)
+        first = max(1, lines[0] - 2)
+        snippet = _number_lines(changed.split("\n")[first - 1 : lines[0] + 2], first)
         return (
             f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{snippet}"
         )
@@ -198,8 +196,8 @@ def _is_in(name: str, path: str) -> bool:
 
 def _format_file(title: str, text: str, view_range: list[int] | None) -> str:
     lines = text.split("\n")
-    if len(lines) > MAX_LINES:
-        raise ToolError(f"File {title} exceeds maximum line limit of {MAX_LINES:,} lines.")
+    if len(lines) > 999_999:
+        raise ToolError(f"File {title} exceeds maximum line limit of 999,999 lines.")
     first, last = view_range if view_range and len(view_range) == 2 else (1, -1)
     first = max(1, first)
     shown = _number_lines(lines[first - 1 : None if last == -1 else last], first)

@@ -24,7 +24,7 @@ from langgraph.store import base
 from langgraph.store.base import BaseStore, IndexConfig, Op, Result, TTLConfig
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
+from memstore.adapters._sync_or_async import call_at_once, maybe_await, run_sync
 from memstore.errors import InvalidInput
 from memstore.models import Document, Namespace, NewDocument
 from memstore.providers import Vectors

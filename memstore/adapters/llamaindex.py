@@ -20,7 +20,7 @@ from llama_index.core.memory.memory import BaseMemoryBlock
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 
 from memstore.adapters._json import is_storable, pack, unpack
-from memstore.adapters._sansio import maybe_await
+from memstore.adapters._sync_or_async import maybe_await
 from memstore.formats.parts import clean_name, indent_further_lines
 from memstore.models import Hit, Json, Message
 from memstore.providers.tiktoken import estimate
@@ -29,8 +29,6 @@ from memstore.tool_calls import stored_call
 
 # Of a message's metadata, and of a conversation's settings: what is archived.
 META_KEY = "llama_index"
-RENAMED_ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}
-ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 Run = tuple[int, int]
 
 
@@ -42,7 +40,7 @@ class MemstoreChatStore(AsyncDBChatStore):
     async def get_messages(
         self,
         key: str,
-        status: Optional[MessageStatus] = ACTIVE,  # noqa: UP045  (pydantic reads it)
+        status: Optional[MessageStatus] = MessageStatus.ACTIVE,  # noqa: UP045  (pydantic reads it)
         limit: Optional[int] = None,  # noqa: UP045
         offset: Optional[int] = None,  # noqa: UP045
     ) -> list[ChatMessage]:
@@ -50,22 +48,26 @@ class MemstoreChatStore(AsyncDBChatStore):
         rows = (await self._stored(key, status))[offset or 0 :]
         return [to_chat(row) for row in (rows if limit is None else rows[:limit])]
 
-    async def count_messages(self, key: str, status: Optional[MessageStatus] = ACTIVE) -> int:  # noqa: UP045
+    async def count_messages(self, key: str, status: Optional[MessageStatus] = MessageStatus.ACTIVE) -> int:  # noqa: UP045
         """Return how many there are."""
         return len(await self._stored(key, status))
 
-    async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = ACTIVE) -> None:
+    async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         """Add a message."""
         await self.add_messages(key, [message], status)
 
-    async def add_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE) -> None:
+    async def add_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
         """Add messages: all or none, in order."""
         if messages:
             added = await maybe_await(self.user.conversation(key).add_many, [to_message(each) for each in messages])
-            if status == ARCHIVED:
+            if status == MessageStatus.ARCHIVED:
                 await self._archive(key, added)
 
-    async def set_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE) -> None:
+    async def set_messages(
+        self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE
+    ) -> None:
         """Replace all messages, of any status, by these."""
         await self.delete_messages(key)
         await self.add_messages(key, messages, status)
@@ -81,11 +83,11 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Erase the oldest active messages, and give them."""
-        return await self._erase(key, (await self._stored(key, ACTIVE))[:n])
+        return await self._erase(key, (await self._stored(key, MessageStatus.ACTIVE))[:n])
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         """Archive the oldest active messages, and give them."""
-        if oldest := (await self._stored(key, ACTIVE))[:n]:
+        if oldest := (await self._stored(key, MessageStatus.ACTIVE))[:n]:
             await self._archive(key, oldest)
         return [to_chat(row) for row in oldest]
 
@@ -98,7 +100,11 @@ class MemstoreChatStore(AsyncDBChatStore):
         if status is None or not rows:
             return rows
         runs = await self._archived_runs(key)
-        return [row for row in rows if (status == ARCHIVED) == any(first <= row.seq <= last for first, last in runs)]
+        return [
+            row
+            for row in rows
+            if (status == MessageStatus.ARCHIVED) == any(first <= row.seq <= last for first, last in runs)
+        ]
 
     async def _archived_runs(self, key: str) -> list[Run]:
         info = await maybe_await(self.user.conversation(key).info)
@@ -165,7 +171,8 @@ def fit(texts: Sequence[str], max_tokens: int) -> str:
 def to_message(chat: ChatMessage) -> Json:
     """Return a chat message as memstore keeps it: its text and calls, and all of it where they do not say it."""
     role = str(getattr(chat.role, "value", chat.role))
-    message: Json = {"role": RENAMED_ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
+    role = {"function": "tool", "chatbot": "assistant", "model": "assistant"}.get(role, role)
+    message: Json = {"role": role, "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
         message["metadata"] = {META_KEY: pack(chat.model_dump(mode="json"))}
         if is_storable(calls := _calls(chat)):

@@ -19,14 +19,13 @@ from typing import Any
 from agents.memory.session_settings import SessionSettings, coerce_session_settings, resolve_session_limit
 
 from memstore.adapters._json import is_storable, pack, unpack
-from memstore.adapters._sansio import maybe_await
+from memstore.adapters._sync_or_async import maybe_await
 from memstore.models import Json, Message, Role
 from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
 
 # Of a message's metadata: what its role, text and calls do not say.
 META_KEY = "openai_agents"
-CALL, RESULT, REASONING = "function_call", "function_call_output", "reasoning"
 Callback = Callable[[list[Json], list[Json]], Coroutine[Any, Any, list[Json]]]
 
 
@@ -47,10 +46,7 @@ class MemstoreSession:
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items, or the newest `limit` of them, in order."""
         limit = resolve_session_limit(limit, self.session_settings)
-        if limit is None:
-            messages = await maybe_await(self.conversation.get_all)
-        else:
-            messages = await maybe_await(self.conversation.get_recent, max(limit, 0))
+        messages = await maybe_await(self.conversation.recent, None if limit is None else max(limit, 0))
         items = [item for message in messages for item in to_items(message)]
         return items if limit is None else items[max(len(items) - limit, 0) :]
 
@@ -61,7 +57,7 @@ class MemstoreSession:
 
     async def pop_item(self) -> Any | None:
         """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
-        while newest := await maybe_await(self.conversation.get_recent, 1):
+        while newest := await maybe_await(self.conversation.recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             # Without a count somebody else has popped it.
             if certificate.counts.get("messages"):
@@ -108,11 +104,11 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
 
 def to_messages(items: Iterable[Json]) -> Iterator[Json]:
     """Yield items as messages: the calls of one answer together, as chat APIs have them, other items one by one."""
-    for is_work, group in groupby(items, key=lambda item: item.get("type") in (CALL, REASONING)):
+    for is_work, group in groupby(items, key=lambda item: item.get("type") in ("function_call", "reasoning")):
         run = [*group]
         messages = [to_message(item) for item in run]
         calls = [call for message in messages for call in message.get("tool_calls", ())]
-        if is_work and len(run) > 1 and len(calls) == sum(item["type"] == CALL for item in run) > 0:
+        if is_work and len(run) > 1 and len(calls) == sum(item["type"] == "function_call" for item in run) > 0:
             kept = {META_KEY: {"item": pack(run)}}
             messages = [{"role": "assistant", "content": None, "tool_calls": calls, "metadata": kept}]
         yield from messages
@@ -154,11 +150,11 @@ def _opaque(item: Json, made: Json | None) -> Json:
 def _message(item: Json) -> Json | None:
     """Return an item as a message; None for other items: reasoning, calls of hosted tools, …"""
     kind = item.get("type", "message")
-    if kind == CALL:
+    if kind == "function_call":
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
         calls = [{"id": item.get("call_id"), "type": "function", "function": function}]
         return {"role": "assistant", "content": None, "tool_calls": calls}
-    if kind == RESULT:
+    if kind == "function_call_output":
         said = item.get("output")
         return {"role": "tool", "content": said if _is_content(said) else "", "tool_call_id": item.get("call_id")}
     if kind == "message" and item.get("role") in tuple(Role) and _is_content(item.get("content")):
@@ -172,10 +168,10 @@ def _is_content(value: object) -> bool:
 
 def _items(chat: Json) -> list[Json]:
     if chat["role"] == "tool":
-        return [{"type": RESULT, "call_id": chat.get("tool_call_id"), "output": chat["content"]}]
+        return [{"type": "function_call_output", "call_id": chat.get("tool_call_id"), "output": chat["content"]}]
     said: list[Json] = [] if chat.get("content") is None else [{"role": chat["role"], "content": chat["content"]}]
     for call in chat.get("tool_calls") or ():
-        said.append({"type": CALL, "call_id": call.get("id"), **call.get("function", {})})
+        said.append({"type": "function_call", "call_id": call.get("id"), **call.get("function", {})})
     return said
 
 

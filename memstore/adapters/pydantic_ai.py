@@ -23,7 +23,7 @@ from pydantic_ai.conversation_store import (
 from pydantic_ai.messages import ModelMessage, ModelRequest, TextPart, UserPromptPart
 
 from memstore.adapters._json import pack, unpack
-from memstore.adapters._sansio import maybe_await
+from memstore.adapters._sync_or_async import maybe_await
 from memstore.errors import Conflict
 from memstore.models import Document, Json, NewDocument
 from memstore.text import replace_invalid_chars

@@ -7,7 +7,6 @@ complete: half a sentence would be remembered as what the assistant meant.
 from __future__ import annotations
 
 import io
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -38,8 +37,6 @@ HELP = """\
 /recall QUERY   what was said about something
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
 Facts are found after each answer. If a model is set for facts, it is asked after six turns, and at the end."""
-# Not a path, and not what stands in a sentence.
-_COMMAND = re.compile(r"/[a-z]*(?!\S)")
 
 
 def chat(
@@ -108,7 +105,7 @@ class _Session:
     line_open: bool = False
     turns: int = 0
     asking: threading.Thread | None = None
-    goes_on: threading.Event = field(default_factory=threading.Event)
+    may_ask: threading.Event = field(default_factory=threading.Event)
     outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
     has_told_of_backlog: bool = False
     printed: set[str] = field(default_factory=set)
@@ -124,7 +121,7 @@ class _Session:
             self._print_outcomes()
             if not text or self._run_command(text):
                 continue
-            self.goes_on.set()
+            self.may_ask.clear()
             all_answered &= self._try_answer(text, may_stop=at_terminal)
             self.turns += 1
             # HELP says after how many turns a model is asked for facts and summaries.
@@ -145,48 +142,40 @@ class _Session:
         """Derive in a thread what needs a model. After the next line each deriver ends with the step that it makes."""
         if self.asking is not None and self.asking.is_alive():
             return
-
-        def check(*_: object) -> None:
-            if self.goes_on.is_set():
-                raise errors.ModelUnavailable("The chat goes on.")
-
         self.turns = 0
-        self.goes_on.clear()
-        arguments = check, lambda _: None, lambda: not self.goes_on.is_set()
+        self.may_ask.set()
         # The end of the chat does not wait for its call: what it was about stays pending.
-        self.asking = threading.Thread(target=self._run_derivation, args=arguments, name="memstore-chat", daemon=True)
+        self.asking = threading.Thread(target=self._run_derivation, args=[self.may_ask.is_set], daemon=True)
         self.asking.start()
 
     def _derive(self, *, may_ask: bool) -> None:
-        def check(_: CallProgress) -> None:
-            if not may_ask:
-                raise errors.ModelUnavailable("It is asked after some turns.")
-
         def tell(kind: str, done: int, total: int) -> None:
             if kind == "chunks" and total > 500 and done < total and not self.has_told_of_backlog:
                 self.has_told_of_backlog = True
                 echo_hint(f"reading {quantify(total, 'message')} that came in before; Ctrl-C leaves them for later")
 
-        self._run_derivation(tell, check, lambda: may_ask)
+        self._run_derivation(lambda: may_ask, tell)
         self._print_outcomes()
         if may_ask:
             self.turns = 0
 
     def _run_derivation(
-        self,
-        progress: Callable[[str, int, int], None],
-        on_call: Callable[[CallProgress], None],
-        has_asked: Callable[[], bool],
+        self, may_ask: Callable[[], bool], progress: Callable[[str, int, int], None] = lambda *_: None
     ) -> None:
+        """Derive; a chat model is asked as long as `may_ask` says so."""
+
+        def check(_: CallProgress) -> None:
+            if not may_ask():
+                raise errors.ModelUnavailable("It is asked later.")
+
         try:
-            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=on_call)
-            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if has_asked() else ())]))
+            report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=check)
+            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if may_ask() else ())]))
         except Exception as error:
             # Whatever it is: it costs the chat what it would have found, and nothing else.
             self.outcomes.append((0, [str(error)]))
 
     def _print_outcomes(self) -> None:
-        """Print what derivations found, and each problem once."""
         while self.outcomes:
             facts, problems = self.outcomes.pop(0)
             if facts and sys.stdin.isatty() and sys.stdout.isatty():
@@ -207,7 +196,13 @@ class _Session:
     def _try_answer(self, text: str, *, may_stop: bool) -> bool:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
-            context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
+            self.scope.add("user", text)
+        except errors.InvalidInput as error:
+            echo_error(str(error))
+            echo_hint("what you said is not stored")
+            return False
+        try:
+            context, answer = self._answer((lambda _: None) if common.as_json else self._show)
         except (errors.ProviderError, errors.BudgetTooSmall, errors.InvalidInput) as error:
             self._end_line()
             echo_error(str(error))
@@ -225,8 +220,7 @@ class _Session:
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         return True
 
-    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
-        self.scope.add("user", text)
+    def _answer(self, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         # At most the window's fourth part is kept free because the server counts otherwise.
         margin = min(self.margin, self._window // 4)
@@ -271,15 +265,19 @@ class _Session:
         self.line_open = False
 
     def _run_command(self, text: str) -> bool:
-        match = _COMMAND.match(text)
-        if match is None:
+        command, *rest = text.split(maxsplit=1)
+        argument = "".join(rest)
+        # Not a path, and not what stands in a sentence.
+        if command != "/" and not (command.startswith("/") and command[1:].isalpha()):
             return False
-        command, argument, user = match[0], text[match.end() :].strip(), self.scope.user
-        if command == "/facts":
+        user = self.scope.user
+        if command in ("/forget", "/recall") and not argument:
+            echo_hint(f"{command} is about something: /forget ID, /recall QUERY")
+        elif command == "/facts":
             print_facts(user.facts(), "nothing is known of you yet")
-        elif command == "/recall" and argument:
+        elif command == "/recall":
             print_hits(user.recall(argument))
-        elif command == "/forget" and argument:
+        elif command == "/forget":
             try:
                 fact = user.retract_fact(user.resolve_id(argument, kind="fact"))
             except (errors.InvalidInput, errors.Conflict) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,16 +11,12 @@ from typing import TYPE_CHECKING
 
 from memstore.cli.options import OnlyUserOption, common
 from memstore.cli.output import describe_usage, echo, echo_hint, print_json, print_rows
-from memstore.cli.session import exit_code, hint_why_little, open_store
+from memstore.cli.session import hint_why_little, open_store
 from memstore.errors import MemstoreError
 from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
-
-_REFUSED = re.compile(r"(\d+) because (.+?)(?=; \d|\.$)")
-# The number or name of one fact, which others of the same reason lack.
-_DETAIL = re.compile(r"(?: [\dA-Z]\S*)+$")
 
 
 def stats(user: OnlyUserOption = None) -> None:
@@ -77,7 +72,7 @@ def run_checks() -> Iterator[Check]:
     try:
         settings = load({})
     except MemstoreError as error:
-        yield Check("settings", str(error), exit_code(error))
+        yield Check("settings", str(error), error.exit_code)
         return
     # Not the URL, which may hold a password.
     set_here = sorted(settings.model_fields_set - {"database_url"})
@@ -96,7 +91,7 @@ def run_checks() -> Iterator[Check]:
             with open_store() as store:
                 yield from _store(store)
         except MemstoreError as error:
-            yield Check("database", str(error), exit_code(error))
+            yield Check("database", str(error), error.exit_code)
 
 
 def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
@@ -104,7 +99,7 @@ def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
         result = check()
         return Check(what, detail or str(result))
     except MemstoreError as error:
-        return Check(what, str(error), exit_code(error))
+        return Check(what, str(error), error.exit_code)
     except Exception as error:
         # Of a provider of one's own, or its library.
         return Check(what, f"{type(error).__name__}: {error}", 1)
@@ -183,6 +178,8 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     if embedder == "none" and made:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         yield Check("vectors", f"{unset} until MEMSTORE_EMBEDDER names it again")
+    elif (mismatch := _check("vectors", store.warm_up)).code:
+        yield mismatch
     elif embedder != "none" and without:
         active = [setting_of(model.name) for model in store.embeddings.status() if model.state == "serving"]
         problem = f"{quantify(without, 'chunk')} without a vector, found by words alone"
@@ -194,10 +191,18 @@ def _store(store: MemoryStore) -> Iterator[Check]:
 
 
 def _reasons(store: MemoryStore) -> str:
-    """Return why answers of chat models, or facts in them, were refused, the most frequent reasons first."""
     reasons: Counter[str] = Counter()
     for name in store.users():
         for response in store.user(name).invalid_responses():
-            for count, why in _REFUSED.findall(response.error) or [("1", response.error)]:
-                reasons[_DETAIL.sub("", why)] += int(count)
+            for part in response.error.rstrip(".").split("; "):
+                count, because, why = part.removeprefix("Not believed: ").partition(" because ")
+                reasons[_without_detail(why if because else part)] += int(count) if count.isdecimal() else 1
     return "; ".join(f"{count} because {why}" for why, count in reasons.most_common(5))
+
+
+def _without_detail(why: str) -> str:
+    """Return a reason without the number or name of one fact at its end, which others of the same reason lack."""
+    words = why.split(" ")
+    while len(words) > 1 and (words[-1][:1].isupper() or words[-1][:1].isdecimal()):
+        words.pop()
+    return " ".join(words)

@@ -17,8 +17,6 @@ from memstore.text import quantify, read_json
 if TYPE_CHECKING:
     from memstore import Certificate
 
-MAX_SHOWN_IDS = 20
-
 
 def erase(
     what: Annotated[Literal["user", "conversation", "message", "fact"], typer.Argument(help="What is erased.")],
@@ -92,7 +90,7 @@ def verify_erasure(
 
 def _print(certificate: Certificate) -> None:
     scan, is_empty = certificate.scan, certificate.is_empty
-    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:MAX_SHOWN_IDS]]
+    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:20]]
     rows += [(place, count) for place, count in certificate.counts.items() if count]
     rows += [(f"to be made again by memstore derive, {deriver}", count) for deriver, count in certificate.again.items()]
     if certificate.id is not None:

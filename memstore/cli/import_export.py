@@ -20,20 +20,15 @@ if TYPE_CHECKING:
     from memstore.ingest.importers import ImportReport
     from memstore.models import Json
 
-MAX_SHOWN_PROBLEMS = 20
-EXPORT_FORMAT = "memstore"
-STDOUT = "-"
-RESTORED = ("users", "conversations", "summaries", "facts", "documents")
-
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders; - is memstore's own on stdin.")],
     user: Annotated[str | None, name_option("The user, where the file names none.", "--user", "-u")] = None,
-    format: Annotated[str, option("NAME", "Format of the files: memstore, jsonl, chatgpt, claude …")] = "auto",
-    me: Annotated[str | None, name_option("Your name in the chat: whatsapp, slack.")] = None,
-    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin: whatsapp.")] = None,
+    format: Annotated[str, option("NAME", "Format of the files; a wrong name lists all.")] = "auto",
+    me: Annotated[str | None, name_option("Your name in the chat, where the format needs it.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin.")] = None,
     date_order: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year: whatsapp.")
+        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year in the files.")
     ] = None,
     untrusted: Annotated[bool, flag("--untrusted", "Quarantine facts that come only from these files.")] = False,
 ) -> None:
@@ -50,7 +45,7 @@ def import_(
     from memstore.ingest.importers import IMPORTERS, ImportProblem, ImportReport, OptionMissing, parse_options
     from memstore.ingest.validation import check_names
 
-    formats = ("auto", EXPORT_FORMAT, *(importer.name for importer in IMPORTERS))
+    formats = ("auto", "memstore", *(importer.name for importer in IMPORTERS))
     if format not in formats:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, formats))}", param_hint="--format")
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
@@ -70,15 +65,15 @@ def import_(
             code = max(code, 1 if done.problems else 0)
             names = ("format", "new", "known", "skipped", "ignored", "masked")
             counts.append({"file": str(file)} | {name: getattr(done, name) for name in names})
-            if done.format == EXPORT_FORMAT:
-                counts[-1]["restored"] = {kind: done.restored[kind] for kind in RESTORED}
+            if done.format == "memstore":
+                counts[-1]["restored"] = done.restored
             problems += [{"file": str(file)} | to_json(problem) for problem in done.problems]
             if not common.as_json:
                 _print_file(file, done)
     if common.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "problems": problems})
-    elif any(each["new"] and each["format"] != EXPORT_FORMAT for each in counts):
+    elif any(each["new"] and each["format"] != "memstore" for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(code)
 
@@ -93,7 +88,7 @@ def _print_file(file: Path, done: ImportReport) -> None:
     result = f"{done.new} new, {done.known} known, {done.skipped} skipped"
     echo((one_line(file), "bold"), f": {result}")
     if any(done.restored.values()):
-        new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
+        new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in done.restored)
         echo(f"  with what was derived from them: new {new}")
     if done.masked:
         echo_hint(f"secrets masked in {quantify(done.masked, 'message')}")
@@ -102,17 +97,17 @@ def _print_file(file: Path, done: ImportReport) -> None:
     places: dict[str, list[str]] = {}
     for problem in done.problems:
         places.setdefault(problem.reason, []).append(problem.where)
-    for reason, where in islice(places.items(), MAX_SHOWN_PROBLEMS):
+    for reason, where in islice(places.items(), 20):
         more = f" and {len(where) - 1:,} more" if len(where) > 1 else ""
         echo_hint(f"skipped {where[0]}{more}: {reason}", "yellow")
-    if len(places) > MAX_SHOWN_PROBLEMS or done.skipped > len(done.problems):
+    if len(places) > 20 or done.skipped > len(done.problems):
         echo_hint("… and more; --json names them")
 
 
 def export(
     path: Annotated[
         str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
-    ] = STDOUT,
+    ] = "-",
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
     no_derived: Annotated[bool, flag("--no-derived", "Without derived rows: the importing store makes them.")] = False,
 ) -> None:
@@ -121,19 +116,19 @@ def export(
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
     """
-    if path == STDOUT and common.as_json:
+    if path == "-" and common.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:
         # On a terminal a bar would stand between the lines.
-        if path == STDOUT:
+        if path == "-":
             done = store.export(sys.stdout.buffer, **options)
         else:
             with show_progress("exporting") as line:
                 done = store.export(path, **options, progress=line.move)
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    if path == STDOUT:
+    if path == "-":
         echo_hint(summary)
     else:
         print_result({"file": path} | counts, f"{one_line(path)}: {summary}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +22,6 @@ DatabaseOption = Annotated[
         help="embedded, embedded:FOLDER or postgresql://…; else MEMSTORE_DATABASE_URL, else embedded.",
     ),
 ]
-_KWARG = re.compile(r"(?<![\w'\"-])(\w+)=(?=\S)")
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document to stdout.")]
 
 
@@ -71,7 +69,14 @@ def command(
 
 def with_options(error: str) -> str:
     """Return an error with the command's options as they are typed: "--budget 9" for Python's "budget=9"."""
-    return _KWARG.sub(lambda said: f"--{said[1].replace('_', '-')} " if said[1] in common.names else said[0], error)
+    words = []
+    for word in error.split(" "):
+        name, _, value = word.partition("=")
+        if value and name.lstrip("(") in common.names:
+            option = name.lstrip("(").replace("_", "-")
+            word = f"{'(' * name.startswith('(')}--{option} {value}"
+        words.append(word)
+    return " ".join(words)
 
 
 def group(help: str) -> typer.Typer:

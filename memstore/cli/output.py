@@ -27,10 +27,6 @@ from memstore.text import CONTROL_CHARS, escape_controls, quantify
 if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, DeriveReport, Json, Usage
 
-ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-MIN_TEXT_WIDTH = 40
-MAX_CELL_WIDTH = 24
-
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
 
@@ -62,7 +58,6 @@ def one_line(text: object) -> str:
 
 
 def echo(*parts: str | tuple[str, str]) -> None:
-    """Print text for people to stdout: parts, some with a style."""
     out.print(Text.assemble(*(escape(part) if isinstance(part, str) else (escape(part[0]), part[1]) for part in parts)))
 
 
@@ -71,7 +66,6 @@ def echo_hint(text: str, style: str = "bright_black") -> None:
 
 
 def echo_error(text: str) -> None:
-    """Print an error to stderr, on one line, with options as they are typed."""
     err.print(Text.assemble(("memstore: ", "bold red"), one_line(with_options(text))))
 
 
@@ -115,34 +109,31 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
         print_json(value)
         return
     cells = [[_cell(cell) for cell in row] for row in rows]
-    if not cells and empty:
-        echo_hint(empty)
-    elif not out.is_terminal:
+    if not cells:
+        if empty:
+            echo_hint(empty)
+        return
+    if not out.is_terminal:
         for row in cells:
             print("\t".join(row))
-    elif cells and out.width < MIN_TEXT_WIDTH + _width(columns[:-1], cells):
-        for row in cells:
-            out.print(Text(row[-1]), soft_wrap=False)
-            out.print(Text("  " + " · ".join(filter(None, row[:-1])), style="bright_black"), soft_wrap=False)
-    elif cells:
-        from rich import box
-        from rich.table import Table
+        return
+    from rich import box
+    from rich.table import Table
 
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in columns[:-1]:
-            width = None if name == "id" else MAX_CELL_WIDTH  # ids are copied
-            table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
-        table.add_column(columns[-1], overflow="fold")
-        for row in cells:
-            table.add_row(*map(Text, row))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns[:-1]:
+        width = None if name == "id" else 24  # ids are copied
+        table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
+    table.add_column(columns[-1], overflow="fold", min_width=40)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    # What it needs, however narrow the terminal is.
+    if out.measure(table, options=out.options.update(max_width=1000)).minimum <= out.width:
         out.print(table, soft_wrap=False)
-
-
-def _width(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    widest = [max(len(name), *(len(row[place]) for row in rows)) for place, name in enumerate(columns)]
-    return sum(
-        2 + (width if name == "id" else min(width, MAX_CELL_WIDTH)) for name, width in zip(columns, widest, strict=True)
-    )
+        return
+    for row in cells:
+        out.print(Text(row[-1]), soft_wrap=False)
+        out.print(Text("  " + " · ".join(filter(None, row[:-1])), style="bright_black"), soft_wrap=False)
 
 
 def print_models(models: Sequence[object], *columns: str, empty: str = "") -> None:
@@ -292,7 +283,7 @@ def print_context(context: Context) -> None:
         for message in [*system, *context.messages]:
             role = str(message["role"])
             name = f" {message['name']}" if message.get("name") else ""
-            echo((f"── {role}{name}", f"bold {ROLE_STYLES.get(role, 'white')}"))
+            echo((f"── {role}{name}", "bold"))
             # Not by rich, which makes blanks of tabs.
             print(escape(_message_text(message)))
     receipt = context.receipt

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Literal
+from uuid import UUID
 
 import typer
 
@@ -13,9 +15,10 @@ from memstore.cli.options import flag, name_option, option, time_option
 from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
+    from memstore import UserScope
+    from memstore.client.user_facts import FactInput
     from memstore.models import Fact, FactChange, Hit
 
-TIERS = ("messages", "summaries", "facts")
 fact_app = options.group("Look after facts by hand.")
 FactArgument = Annotated[str, options.id_argument("fact")]
 
@@ -38,7 +41,7 @@ def recall(
         hits = store.user(user).recall(
             query,
             limit=limit,
-            tiers=tier or TIERS,
+            tiers=tier or ("messages", "summaries", "facts"),
             conversation=conversation,
             roles=role or None,
             tags=tag or None,
@@ -166,20 +169,25 @@ def print_facts(facts: Sequence[Fact], empty: str = "") -> None:
     output.print_rows(facts, columns, rows, empty)
 
 
+@contextmanager
+def _open_fact(user: str, prefix: str) -> Iterator[tuple[UserScope, UUID]]:
+    with open_store() as store:
+        scope = store.user(user)
+        yield scope, scope.resolve_id(prefix, kind="fact")
+
+
 @options.command(fact_app)
 def confirm(fact: FactArgument, user: options.UserOption) -> None:
     """Confirm a quarantined fact: its speaker is not trusted alone."""
-    with open_store() as store:
-        scope = store.user(user)
-        _print_fact(scope.confirm_fact(scope.resolve_id(fact, kind="fact")))
+    with _open_fact(user, fact) as (scope, id):
+        _print_fact(scope.confirm_fact(id))
 
 
 @options.command(fact_app)
 def retract(fact: FactArgument, user: options.UserOption) -> None:
     """Retract a fact: it is no longer recalled, even if it is said again."""
-    with open_store() as store:
-        scope = store.user(user)
-        _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")))
+    with _open_fact(user, fact) as (scope, id):
+        _print_fact(scope.retract_fact(id))
 
 
 @options.command(fact_app)
@@ -193,11 +201,13 @@ def mark(
     expires_at: Annotated[datetime | None, time_option("It is neither recalled nor in a context from then on.")] = None,
 ) -> None:
     """Pin a fact, call it unimportant, or let it expire."""
-    columns = {"importance": importance, "expires_at": expires_at}
-    with open_store() as store:
-        scope = store.user(user)
-        changes = {name: value for name, value in columns.items() if value is not None}
-        _print_fact(scope.edit_fact(scope.resolve_id(fact, kind="fact"), **changes))
+    changes: FactInput = {}
+    if importance is not None:
+        changes["importance"] = importance
+    if expires_at is not None:
+        changes["expires_at"] = expires_at
+    with _open_fact(user, fact) as (scope, id):
+        _print_fact(scope.edit_fact(id, **changes))
 
 
 @options.command(fact_app)
@@ -212,9 +222,8 @@ def undo(change: Annotated[str, options.id_argument("change (see fact history)")
 @options.command(fact_app)
 def history(fact: FactArgument, user: options.UserOption) -> None:
     """Show all changes of a fact; undo takes their ids."""
-    with open_store() as store:
-        scope = store.user(user)
-        changes = scope.fact_history(scope.resolve_id(fact, kind="fact"))
+    with _open_fact(user, fact) as (scope, id):
+        changes = scope.fact_history(id)
     _print_changes(changes, changes)
 
 

@@ -18,22 +18,8 @@ from memstore.cli.output import echo_error, echo_hint, flush
 if TYPE_CHECKING:
     from memstore import MemoryStore
 
-# The first that fits counts.
-EXIT_CODES: dict[type[errors.MemstoreError], int] = {
-    errors.BudgetTooSmall: 4,
-    errors.DatabaseUnreachable: 3,
-    errors.EmbeddedError: 3,
-    errors.ConfigurationError: 2,
-    errors.InvalidInput: 2,
-    errors.ProviderMissing: 2,
-    errors.MemstoreError: 1,
-}
-MAX_HINTED_SUBJECTS = 12
-INTERRUPTED = 128 + signal.SIGINT
-
 
 def open_store(**settings: Any) -> MemoryStore:
-    """Open the store of a command, which is closed at the end of a `with`."""
     return memstore.open(common.database, settings=settings)
 
 
@@ -50,17 +36,12 @@ def hint_why_little(store: MemoryStore, user: str, conversation: str | None = No
     if subject is not None:
         counted = Counter(fact.subject for fact in store.user(user).facts())
         if counted and subject.casefold() not in map(str.casefold, counted):
-            subjects = ", ".join(repr(name) for name, _ in counted.most_common(MAX_HINTED_SUBJECTS))
-            more = f" and {len(counted) - MAX_HINTED_SUBJECTS:,} more" if len(counted) > MAX_HINTED_SUBJECTS else ""
+            subjects = ", ".join(repr(name) for name, _ in counted.most_common(12))
+            more = f" and {len(counted) - 12:,} more" if len(counted) > 12 else ""
             echo_hint(f"no active fact is about {subject!r}; there are some about {subjects}{more}")
 
 
-def exit_code(error: errors.MemstoreError) -> int:
-    return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
-
-
 def run_command(command: Callable[[], object]) -> int:
-    """Run a command and return its exit code; print to stderr why it failed."""
     try:
         try:
             command()
@@ -68,13 +49,13 @@ def run_command(command: Callable[[], object]) -> int:
             # Not left to Python's end, which would complain about a reader that has gone.
             flush()
     except (SystemExit, KeyboardInterrupt) as end:
-        code = end.code if isinstance(end, SystemExit) else INTERRUPTED
-        if code == INTERRUPTED:
+        code = end.code if isinstance(end, SystemExit) else 130
+        if code == 130:
             echo_error("interrupted; stored rows stay, and the same command goes on from there")
         return code if isinstance(code, int) else int(code is not None)
     except errors.MemstoreError as error:
         echo_error(str(error))
-        return exit_code(error)
+        return error.exit_code
     except OSError as error:
         # Such as a full disk behind stdout. What is buffered for it is discarded: Python would write it at its end.
         with suppress(OSError, ValueError, AttributeError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from uuid import UUID
 
@@ -20,10 +21,7 @@ from memstore.settings import Settings
 from memstore.store import api_tokens
 from memstore.store.api_tokens import TokenHolder
 
-TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
-TOKEN_BYTES = 32
-SECONDS_A_DAY = 86_400.0
-MOST_DAYS = 36_500
+MAX_TOKEN_DAYS = 36_500
 
 ChunkProgress = Callable[[int, int], None]
 
@@ -41,10 +39,11 @@ class AsyncTokens:
         `name` says what it is for. It expires after `days`, if they are given.
         """
         check_names(user=user, token=name)
-        if days is not None and not (isinstance(days, int | float) and 0 < days <= MOST_DAYS):
-            raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
+        if days is not None and not (isinstance(days, int | float) and 0 < days <= MAX_TOKEN_DAYS):
+            raise InvalidInput(f"days={days!r}: give a number of days up to {MAX_TOKEN_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
-        secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
+        # By the prefix people, and scanners of repositories, know a token.
+        secret = f"mst_{secrets.token_urlsafe(32)}"
         async with self._database.admin_transaction() as tx:
             token = await api_tokens.add(
                 tx,
@@ -53,7 +52,7 @@ class AsyncTokens:
                 owner=None if user is None else ids.user_id(user),
                 user_name=user,
                 name=self._runtime.redactor.redact(name),
-                seconds=None if days is None else days * SECONDS_A_DAY,
+                seconds=None if days is None else timedelta(days=days).total_seconds(),
             )
         return replace(token, secret=secret)
 

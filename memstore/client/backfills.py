@@ -24,12 +24,6 @@ from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Transaction
 from memstore.store.watermarks import DERIVERS, PendingMessages
 
-ASSUMED_ANSWER_TOKENS = {"summaries": 120, "facts": 600}
-# Of a message in a prompt: number, day, speaker.
-HEADER_TOKENS = 25
-MAX_TOKEN_CAP = 10**15
-PROMPTS = {"summaries": "summary", "facts": "facts"}
-
 
 class AsyncBackfills:
     """`store.backfills`: long histories that workers derive under a plan. Without an id the latest one is meant."""
@@ -92,7 +86,7 @@ class AsyncBackfills:
         async with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
             await backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            other_backfills = [id for id, state in (await backfills.states(tx)).items() if state != backfills.CANCELLED]
+            other_backfills = [id for id, state in (await backfills.states(tx)).items() if state != "cancelled"]
         async for owner, _ in self._users(user):
             async with self._database.user_transaction(owner) as user_tx:
                 await watermarks.assign(user_tx, backfill, derivers, unlike=other_backfills)
@@ -109,7 +103,7 @@ class AsyncBackfills:
             backlog = await watermarks.backfill_backlog(tx, row.id)
         left = {entry.deriver: entry.messages for entry in backlog}
         seconds = row.worked_seconds
-        if row.state == backfills.RUNNING:
+        if row.state == "running":
             seconds += (datetime.now(UTC) - row.resumed_at).total_seconds()
         done = {name: max(0, count - left.get(name, 0)) for name, count in row.messages.items()}
         rate = sum(done.values()) / seconds if seconds > 0 else 0.0
@@ -121,11 +115,11 @@ class AsyncBackfills:
 
     async def pause(self, backfill: UUID | None = None) -> BackfillStatus:
         """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""
-        return await self._halt(backfill, backfills.PAUSED)
+        return await self._halt(backfill, "paused")
 
     async def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
         """End it. Derived rows stay; workers leave the rest alone until another backfill asks for it."""
-        return await self._halt(backfill, backfills.CANCELLED)
+        return await self._halt(backfill, "cancelled")
 
     async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
         """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
@@ -148,10 +142,10 @@ class AsyncBackfills:
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs --failed", failed))
         return problems
 
-    async def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:
+    async def _halt(self, backfill: UUID | None, state: backfills.HaltedState) -> BackfillStatus:
         async with self._database.admin_transaction() as tx:
             row = await _find(tx, backfill)
-            if not await backfills.halt(tx, row.id, state, backfills.BY_HAND):
+            if not await backfills.halt(tx, row.id, state, "by hand"):
                 raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
         return await self.status(backfill)
 
@@ -165,7 +159,7 @@ async def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
 
 def _check_cap(max_tokens: int | None) -> None:
     if max_tokens is not None:
-        check_number(max_tokens, "max_tokens", 1, MAX_TOKEN_CAP)
+        check_number(max_tokens, "max_tokens", 1, 10**15)
 
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:
@@ -186,8 +180,10 @@ def _add_calls(
         share = calls / measured.calls
         prompts, answers = measured.prompt_tokens * share, measured.completion_tokens * share
     else:
-        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * HEADER_TOKENS
-        prompts, answers = plan.tokens + overhead, calls * ASSUMED_ANSWER_TOKENS[pending.deriver]
+        prompt, answer_tokens = ("facts", 600) if pending.deriver == "facts" else ("summary", 120)
+        # Each message has its number, its day and its speaker in a prompt.
+        overhead = calls * counter.count(load_prompt(prompt).text) + plan.messages * 25
+        prompts, answers = plan.tokens + overhead, calls * answer_tokens
     return replace(plan, calls=calls, prompt_tokens=round(prompts), answer_tokens=round(answers))
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
-from memstore._compat import to_thread
 from memstore.context.builder import build_context
 from memstore.context.request import (
-    BUDGET,
-    SECTIONS,
-    STRATEGY,
     Request,
     Sections,
     check_budget_left,
@@ -26,10 +21,8 @@ from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
-    LARGEST_LIMIT,
     Scopes,
     When,
-    check_choice,
     check_names,
     check_number,
     check_object,
@@ -38,7 +31,6 @@ from memstore.ingest.validation import (
     to_utc,
 )
 from memstore.models import (
-    INSTRUCTION_ROLES,
     Certificate,
     Context,
     Conversation,
@@ -51,20 +43,14 @@ from memstore.models import (
     Statistics,
     Summary,
 )
-from memstore.providers import TokenCounter
 from memstore.providers.tiktoken import check_tools
 from memstore.store import messages, receipts, summaries
-from memstore.store.database import Transaction
-from memstore.store.messages import LAST
+from memstore.store.messages import MAX_SEQ
 from memstore.strategies import Strategies, get_strategies
-from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.client.user import AsyncUserScope
-
-MAX_SUMMARY_LEVELS = 100
-MAX_OPENING_MESSAGES = 500
 
 
 class AsyncConversationScope:
@@ -141,7 +127,7 @@ class AsyncConversationScope:
         self,
         *,
         from_seq: int = 1,
-        to_seq: int = LAST,
+        to_seq: int = MAX_SEQ,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         metadata: Json | None = None,
@@ -152,8 +138,8 @@ class AsyncConversationScope:
         """Return messages in order. All tags and metadata must match; `since` is inclusive, `until` is not."""
         if limit is not None:
             check_number(limit, "limit")
-        check_number(from_seq, "from_seq", 0, LAST)
-        check_number(to_seq, "to_seq", 0, LAST)
+        check_number(from_seq, "from_seq", 0, MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, MAX_SEQ)
         check_object(metadata, "metadata")
         async with self._database.user_transaction(self.user.id) as tx:
             return await messages.messages(
@@ -172,7 +158,7 @@ class AsyncConversationScope:
     async def summaries(self, *, level: int | None = None) -> list[Summary]:
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
-            check_number(level, "level", 0, MAX_SUMMARY_LEVELS)
+            check_number(level, "level", 0)
         async with self._database.user_transaction(self.user.id) as tx:
             return await summaries.summaries(tx, self.id, level=level)
 
@@ -221,7 +207,7 @@ class AsyncConversationScope:
         texts = {"title": title, "channel": channel, "scope": scope}
         check_names(**texts)
         check_object(settings, "settings")
-        arguments = {STRATEGY: strategy, SECTIONS: sections}
+        arguments = {"strategy": strategy, "sections": sections}
         settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
         redactor = self._runtime.redactor
@@ -231,7 +217,7 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             await make_conversations(tx, [self._place])
             check_budget_left(await messages.settings_of(tx, self.id), settings, self._runtime.settings)
-            await messages.describe(tx, self.id, settings, **texts)
+            await messages.update_conversation(tx, self.id, settings, **texts)
 
     async def context(
         self,
@@ -327,56 +313,24 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             return await receipts.receipts(tx, self.id, limit=limit)
 
-    # For programs that expect a list of messages: those since the conversation was last cleared.
-
-    async def get_all(self) -> list[Message]:
-        """Return the messages since the conversation was last cleared, in order."""
-        return await self._since_cleared()
-
-    async def get_recent(self, n: int) -> list[Message]:
-        """Return the newest `n` of them, in order."""
-        check_number(n, "n", 0, LARGEST_LIMIT)
+    async def recent(self, limit: int | None = None) -> list[Message]:
+        """Return the messages since the conversation was last cleared, in order: all, or the newest `limit` of them."""
+        if limit is not None:
+            check_number(limit, "limit", 0)
         async with self._database.user_transaction(self.user.id) as tx:
-            cleared = await self._cleared_seq(tx)
-            newest = await tx.get(messages.read_newest(self.id, limit=n)) if n else []
+            cleared = messages.cleared_seq(await messages.settings_of(tx, self.id))
+            if limit is None:
+                return await messages.messages(tx, self.id, from_seq=cleared + 1)
+            newest = await tx.get(messages.read_newest(self.id, limit=limit)) if limit else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
-    async def by_role(self, role: Role | RoleName) -> list[Message]:
-        """Return those of a role: user, assistant, tool, system or developer."""
-        check_choice("role", role, tuple(Role))
-        return await self._since_cleared([role])
-
-    async def count(self) -> int:
-        """Return how many there are."""
-        async with self._database.user_transaction(self.user.id) as tx:
-            roles = await messages.roles(tx, self.id, await self._cleared_seq(tx))
-        return sum(count for count, _ in roles.values())
-
     async def clear(self) -> None:
-        """Start anew: earlier messages are no longer among the recent messages of contexts and of these calls.
+        """Start anew: earlier messages are no longer among the recent messages, of contexts too.
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
         async with self._database.user_transaction(self.user.id) as tx:
             await messages.clear(tx, self.id)
-
-    async def prune(self, max_tokens: int) -> list[Json]:
-        """Return the newest messages as chat dicts that have at most `max_tokens` tokens, counted as a whole.
-
-        Nothing is removed from the store. A tool call and its results are all included or none is. Instructions (roles
-        system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
-        """
-        check_number(max_tokens, "max_tokens", 1, 10**9)
-        async with self._database.user_transaction(self.user.id) as tx:
-            cleared = await self._cleared_seq(tx)
-            oldest = await messages.messages(tx, self.id, from_seq=cleared + 1, limit=MAX_OPENING_MESSAGES)
-            # Each message has a token or more.
-            limit = min(max_tokens, LARGEST_LIMIT)
-            newest = await tx.get(messages.read_newest(self.id, limit=limit))
-        opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
-        after = opening[-1].seq if opening else cleared
-        rest = [message for message in reversed(newest) if message.seq > after]
-        return await to_thread(_fit, opening, rest, max_tokens, self._runtime.counter)
 
     async def statistics(self) -> Statistics:
         """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategy.
@@ -390,10 +344,10 @@ class AsyncConversationScope:
         settings = effective_settings(own_settings, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
-            budget=settings[BUDGET],
+            budget=settings["context_budget"],
             messages_kept=sum(count for count, _ in recent.values()),
             messages_total=sum(count for count, _ in every.values()),
-            strategy=", ".join(strategy["strategy"] for strategy in settings[STRATEGY]) or "none",
+            strategy=", ".join(strategy["strategy"] for strategy in settings["strategy"]) or "none",
             roles={role: count for role, (count, _) in recent.items()},
         )
 
@@ -402,34 +356,3 @@ class AsyncConversationScope:
         async with self._database.user_transaction(self.user.id) as tx:
             own_settings = await messages.settings_of(tx, self.id)
         return effective_settings(own_settings, self._runtime.settings)
-
-    async def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
-        async with self._database.user_transaction(self.user.id) as tx:
-            cleared = await self._cleared_seq(tx)
-            return await messages.messages(tx, self.id, from_seq=cleared + 1, roles=roles)
-
-    async def _cleared_seq(self, tx: Transaction) -> int:
-        return messages.cleared_seq(await messages.settings_of(tx, self.id))
-
-
-def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:
-    """Return what fits: the opening if it does, and as many of the newest turns, without a gap."""
-    head = [message.as_chat() for message in opening]
-    if counter.count_messages(head) > max_tokens:
-        head = []
-    left = max_tokens - counter.count_messages(head)
-    kept: list[list[Json]] = []  # the newest turn first
-    for turn in reversed(split_turns(newest)[0]):
-        chat = [message.as_chat() for message in turn.messages]
-        left -= sum(map(counter.count_message, chat))
-        if left < 0:
-            break
-        kept.append(chat)
-    # A chat may count more than the sum of its messages.
-    while True:
-        chat = [*head, *chain.from_iterable(reversed(kept))]
-        if counter.count_messages(chat) <= max_tokens:
-            return chat
-        if not kept:
-            return []
-        kept.pop()

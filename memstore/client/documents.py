@@ -12,15 +12,14 @@ from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.derive.chunks import document_text
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
+from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
 from memstore.store.active_model import Model, ensure_active, model_id
-from memstore.store.documents import ANY_DEPTH, Distance, Match
+from memstore.store.documents import Distance, Match
 from memstore.store.embedding_models import MODELS
 
-WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -157,7 +156,7 @@ class AsyncDocuments:
         compared. Without an embedder a query changes nothing.
         """
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         _check_labels(prefix)
         page: Json = {"prefix": [*prefix], "conditions": {"all": _parse_conditions(where or {})}}
         page |= {"limit": limit, "offset": offset, "expired": expired}
@@ -177,8 +176,8 @@ class AsyncDocuments:
         vector = None if embedder is None or query is None else await to_thread(embed_query, embedder, query)
         reads = [MODELS] if vector is not None and self._embedder is None else []
         async with self._database.user_transaction(self._user_id, reads) as tx:
-            for models in tx.first:
-                ensure_active(models, model_id(embedder))
+            if reads:
+                ensure_active(tx.result(MODELS), model_id(embedder))
             if vector is None:
                 rows = await documents.latest(tx, page)
             else:
@@ -198,11 +197,11 @@ class AsyncDocuments:
     ) -> list[Namespace]:
         """Return the namespaces in order: those that match all of `matches`, cut to `depth` labels."""
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, ANY_DEPTH)
+            check_number(depth, "depth", 1, 2**31 - 1)
         async with self._database.user_transaction(self._user_id) as tx:
             return await documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 
@@ -242,7 +241,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE_VALUE_PATH: document_text(document.value)} if document.texts is None else document.texts
+    texts = {"$": document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

@@ -90,7 +90,7 @@ class AsyncMemoryStore:
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
             max_chunks=settings.max_chunks_in_memory,
-            most_bytes=settings.index_cache_mb * 2**20,
+            cache_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
@@ -103,12 +103,13 @@ class AsyncMemoryStore:
         return store
 
     async def warm_up(self) -> None:
-        """Load the counter's vocabulary and the embedder, for which the first calls of a process would wait.
+        """Load the counter's vocabulary and the store's embedder, for which the first calls of a process would wait.
 
         For servers, before they take requests: loading takes a second or two, and holds up the event loop meanwhile.
+        Raises `EmbedderMismatch` if the settings name another embedder than the store's, or it cannot be had.
         """
         await to_thread(lambda: self.counter.count("the vocabulary is read at the first count"))
-        await self._runtime.load_embedder()
+        await self._runtime.load_active_embedder()
 
     async def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""
@@ -286,7 +287,7 @@ class AsyncMemoryStore:
         source = Path(path) if isinstance(path, str | Path) else path
         if (
             not isinstance(source, Path)
-            or format == EXPORT_FORMAT
+            or format == "memstore"
             or (format == "auto" and await to_thread(is_export, source))
         ):
             if untrusted:
@@ -359,7 +360,6 @@ class AsyncMemoryStore:
             return await llm_usage.usage(tx)
 
 
-EXPORT_FORMAT = "memstore"
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses", "refused",

@@ -14,7 +14,7 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.context.replay import unpack
+from memstore.context.receipt import unpack
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.add import ConversationRef
@@ -58,15 +58,12 @@ from memstore.models import (
 from memstore.providers import Embedder
 from memstore.search.recall import RERANKED, recall, rerank
 from memstore.store import erasure, llm_usage, messages, receipts, summaries
-from memstore.store.chunks import EVERY_TIER, Filters
+from memstore.store.chunks import Filters
 from memstore.store.documents import Distance
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.export.writer import Target
-
-# A viewer may not see most of them.
-MIN_VIEWER_HITS = 1000
 
 
 class AsyncUserScope(AsyncUserFacts):
@@ -102,7 +99,7 @@ class AsyncUserScope(AsyncUserFacts):
         query: str,
         *,
         limit: int = 10,
-        tiers: Sequence[str] = EVERY_TIER,
+        tiers: Sequence[str] = tuple(Tier),
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -145,7 +142,8 @@ class AsyncUserScope(AsyncUserFacts):
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
-            searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
+            # A viewer may not see most of them.
+            searched = max(1000, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
@@ -219,8 +217,8 @@ class AsyncUserScope(AsyncUserFacts):
 
         The lowest level comes first; those made on demand come last.
         """
-        check_number(from_seq, "from_seq", 0, messages.LAST)
-        check_number(to_seq, "to_seq", 0, messages.LAST)
+        check_number(from_seq, "from_seq", 0, messages.MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, messages.MAX_SEQ)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
         async with self._database.user_transaction(self.id) as tx:

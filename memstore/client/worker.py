@@ -18,7 +18,6 @@ from memstore.settings import Settings
 from memstore.store import queue
 
 ShowStatus = Callable[[BackfillStatus], None]
-POLL_SECONDS = 0.5
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -45,7 +44,7 @@ class WorkingStore(AsyncMemoryStore):
                 while (status := await self.backfills.status(backfill)).backfill.state == "running":
                     show(status)
                     await enqueue_pending(self._database, only=backfill)
-                    if (await asyncio.wait([working], timeout=POLL_SECONDS))[0]:
+                    if (await asyncio.wait([working], timeout=0.5))[0]:
                         break
             finally:
                 worker.stop()

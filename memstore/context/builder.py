@@ -11,18 +11,19 @@ from memstore import ids
 from memstore._compat import run_both, to_thread
 from memstore._version import __version__
 from memstore.context.candidates import collect_candidates, hits_for_budget
-from memstore.context.history import ConversationHistory, load_history, read_profile_source, reads_of_history
-from memstore.context.items import BudgetSpec, Candidates, ProfileSource, merge_sections
-from memstore.context.layout import Layout, room_for_sections
-from memstore.context.replay import pack
-from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore.context.history import ConversationHistory, load_history, read_profile_facts, reads_of_history
+from memstore.context.items import Candidates, merge_sections
+from memstore.context.layout import compose, plan_context
+from memstore.context.receipt import pack
+from memstore.context.request import PROFILE_SECTION, Request, ResolvedRequest, resolve
+from memstore.context.selection import ContextPlan, Selection, select_static
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.search.recall import Query, build_query, rerank
-from memstore.store import erasure, receipts, summaries
+from memstore.store import erasure, messages, receipts, summaries
 from memstore.store.active_model import model_id
 from memstore.store.database import Database
 from memstore.store.summaries import Outline
@@ -40,8 +41,6 @@ COMPRESSED_WEIGHTS = (
     Section("facts", weight=0.05),
     Section("summaries", weight=0.05),
 )
-# Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
-BUDGET_INCREMENTS = (*[0] * 8, *(2**n for n in range(10)))
 
 
 async def build_context(
@@ -84,24 +83,24 @@ async def build_context(
 async def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    reads = [*reads_to_resolve(request), *reads_of_history(request, model)]
-    async with database.user_transaction(request.user_id, reads) as tx:
-        resolved = await resolve(tx, request)
-        history = await load_history(tx, resolved)
+    read_conversation, reads = messages.read_conversation(request.conversation_id), reads_of_history(request, model)
+    async with database.user_transaction(request.user_id, [erasure.VERSION, read_conversation, *reads]) as tx:
+        resolved = await resolve(tx, request, read_conversation)
+        history = await load_history(tx, request, resolved, reads)
         section = next(
             (section for section in resolved.sections if section.name == PROFILE_SECTION and section.text is None), None
         )
         if section is None:
             return resolved, history
         standing = {fact.id for fact in history.standing}
-        source = await read_profile_source(
+        about = await read_profile_facts(
             tx, as_of=request.as_of, scope=request.scope, visibility=resolved.visibility, without=standing
         )
-    return await to_thread(_add_profile, resolved, section, source, counter), history
+    return await to_thread(_add_profile, resolved, section, *about, counter), history
 
 
 def _add_profile(
-    resolved: ResolvedRequest, wanted: Section, source: ProfileSource, counter: TokenCounter
+    resolved: ResolvedRequest, wanted: Section, subject: str, facts: Sequence[Fact], counter: TokenCounter
 ) -> ResolvedRequest:
     """Return the request with a profile as the text of the section that asks for one.
 
@@ -110,13 +109,11 @@ def _add_profile(
     # Here: most contexts have no profile.
     from memstore.context.profile import compose_profile  # noqa: PLC0415
 
-    request = resolved.request
-    target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
-    room = max(1, room_for_sections(request.system, target))
-    most = 0.1 if wanted.maximum is None else wanted.maximum
-    tokens = min(room, most if isinstance(most, int) else int(most * room))
+    room = max(1, resolved.target(counter).room_for_sections(resolved.request.system))
+    maximum = 0.1 if wanted.maximum is None else wanted.maximum
+    tokens = min(room, maximum if isinstance(maximum, int) else int(maximum * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE_SECTION}>\n</{PROFILE_SECTION}>"})
-    profile = compose_profile(source, counter, int((tokens - around) * TEXT_SHARE))
+    profile = compose_profile(subject, facts, counter, int((tokens - around) * TEXT_SHARE))
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], static=True, minimum=held)
     sections = tuple(section if original is wanted else original for original in resolved.sections)
@@ -142,12 +139,12 @@ class ContextBuilder:
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
-        layout = await to_thread(self._lay_out, candidates, resolved)
+        plan, selection = await to_thread(self._plan, candidates, resolved)
         older: list[Summary] = []
-        if covering := [outline.id for outline in self._cover(layout)]:
-            [older] = await self.database.read(resolved.request.user_id, summaries.some(covering))
+        if covering := [outline.id for outline in self._cover(plan, selection)]:
+            older = await self.database.read(resolved.request.user_id, summaries.read_by_ids(covering))
         older = [summary for summary in older if summary.text != EMPTY_SUMMARY]
-        return await to_thread(layout.compose, older)
+        return await to_thread(compose, plan, selection, older)
 
     async def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
         """Return a budget that is enough, beginning with what was `needed` in one that was not.
@@ -155,33 +152,38 @@ class ContextBuilder:
         With more room strategies and summaries offer more, and more of it must be in, up to the minimums in tokens. So
         each budget is tried.
         """
-        for step in BUDGET_INCREMENTS:
+        for attempt in range(18):
             try:
                 await self.build(replace(resolved, budget=needed))
             except BudgetTooSmall as error:
-                needed = error.needed + step
+                # The least is wanted, and an end.
+                needed = error.needed + (2 ** (attempt - 8) if attempt >= 8 else 0)
             else:
                 break
         return needed
 
-    def _lay_out(self, candidates: Candidates, resolved: ResolvedRequest) -> Layout:
-        request, history = resolved.request, self.history
-        target = BudgetSpec(resolved.budget, self.counter, resolved.reserve, request.format, request.tools)
+    def _plan(self, candidates: Candidates, resolved: ResolvedRequest) -> tuple[ContextPlan, Selection]:
+        """Return the plan of a context and its static selection, which says what summaries are to cover."""
+        history, target = self.history, resolved.target(self.counter)
         if self.reranker is not None:
             every = sorted([*candidates.facts, *candidates.hits], key=lambda hit: -hit.score)
             every = rerank(self.reranker, self.question, every)
             facts, hits = ([hit for hit in every if (hit.tier == Tier.FACTS) == is_fact] for is_fact in (True, False))
             candidates = replace(candidates, facts=facts, hits=hits)
         if resolved.strategies:
-            room = room_for_sections(candidates.system, target)
+            room = target.room_for_sections(candidates.system)
             stored = (history.turns, room, self.counter, history.summaries, history.facts)
             candidates = compress_turns(candidates, resolved.strategies, *stored)
-        return Layout(candidates, target, sum(outline.tokens for outline in history.outlines if outline.level == 1))
+        summary_tokens = sum(outline.tokens for outline in history.outlines if outline.level == 1)
+        plan = plan_context(candidates, target, summary_tokens)
+        return plan, select_static(plan)
 
-    def _cover(self, layout: Layout) -> Sequence[Outline]:
+    def _cover(self, plan: ContextPlan, selection: Selection) -> Sequence[Outline]:
+        """Return the summaries of what is older than the turns selected, or older than the question where none are."""
         outlines = self.history.outlines
-        upto_seq = min(layout.shown_from - 1, max((outline.to_seq for outline in outlines), default=0))
-        return cover(outlines, upto_seq, int(layout.summary_tokens * TEXT_SHARE))
+        newest = max((turn.first_seq for turn in plan.candidates.turns), default=0)
+        upto_seq = min(selection.oldest - 1, newest, max((outline.to_seq for outline in outlines), default=0))
+        return cover(outlines, int(upto_seq), int(plan.summary_tokens * TEXT_SHARE))
 
 
 def compress_turns(
@@ -271,7 +273,7 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
     version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
     async with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
-        if tx.first != [resolved.erasure_version]:
+        if tx.result(version) != resolved.erasure_version:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 from uuid import UUID
 
-from memstore.context.items import FULL_SHARE_ROOM, ProfileSource
+from memstore.context.items import FULL_SHARE_ROOM
 from memstore.context.request import Request, ResolvedRequest
 from memstore.context.visibility import VisibilityFilter, as_seen_by
 from memstore.derive.facts.entities import is_somebodys
@@ -22,16 +22,8 @@ from memstore.store.database import Read, Transaction
 from memstore.store.summaries import Outline
 from memstore.strategies.base import MESSAGE_OVERHEAD_TOKENS, Turn, split_turns
 
-# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
-# embedder; nobody asks for standing instructions at all.
-ALLERGY = "allergy"
-STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
-# The question finds who somebody is: with facts of a chat model contexts of 1,000 tokens have 2 points more of LoCoMo's
-# evidence so.
-STANDING_IN_SMALL = STANDING[:2]
-# Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
-STANDING_FIRST = (ALLERGY, "answer_style", "diet")
-STRATEGY_MESSAGES, STRATEGY_STEP = 4000, 1000
+MAX_STANDING = 8
+MIN_STRATEGY_MESSAGES = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,43 +75,63 @@ def _is_open(question: Message, query: str, visible: Sequence[Message]) -> bool:
     return query == question.text and not answered
 
 
-def reads_of_history(request: Request, model: UUID) -> list[Read[Any]]:
-    """Return what a transaction that loads the history reads first: what no setting of the conversation changes."""
+class HistoryReads(NamedTuple):
+    """The first reads of a transaction that loads the history: what no setting of the conversation changes."""
+
+    newest: Read[list[Message]]
+    outlines: Read[list[Outline]]
+    standing: Read[list[Fact]]
+    index_version: Read[IndexVersion | None]
+
+
+def reads_of_history(request: Request, model: UUID) -> HistoryReads:
     conversation, as_of = request.conversation_id, request.as_of
-    newest = _page_size(_budget(request))
-    return [
-        messages.read_newest(conversation, limit=newest, as_of=as_of),
+    return HistoryReads(
+        messages.read_newest(conversation, limit=_page_size(_guess_budget(request)), as_of=as_of),
         summaries.outlines(conversation, as_of=as_of),
         # More than stand: denials come last.
-        read_standing(request, 2 * MOST_STANDING),
+        _read_standing(request, _guess_budget(request), 2 * MAX_STANDING),
         chunks.index_version(model),
-    ]
+    )
 
 
-def read_standing(request: Request, limit: int) -> Read[list[Fact]]:
-    types = STANDING_IN_SMALL if 0 < _budget(request) < FULL_SHARE_ROOM else STANDING
+def _read_standing(request: Request, budget: int, limit: int) -> Read[list[Fact]]:
+    # An allergy is dangerous, and how to answer concerns every answer.
+    first = ("allergy", "answer_style", "diet")
     scope = request.scope
     if scope is None and request.conversation_scope is not None:
         scope = Scope((request.conversation_scope,), unscoped=True)
     place = request.conversation_id, scope
-    return facts.standing(types, STANDING_FIRST, *place, limit=limit, as_of=request.as_of)
+    return facts.standing(_standing_types(budget), first, *place, limit=limit, as_of=request.as_of)
 
 
-def _budget(request: Request) -> int:
+def _standing_types(budget: int) -> Sequence[str]:
+    """Return the types of facts that matter whatever is asked.
+
+    "What should I avoid eating?" is far from "allergic to peanuts" for an embedder; nobody asks for standing
+    instructions at all. In a small context the question finds who somebody is: with facts of a chat model contexts of
+    1,000 tokens have 2 points more of LoCoMo's evidence so.
+    """
+    return ("constraint", "procedure") if 0 < budget < FULL_SHARE_ROOM else ("constraint", "procedure", "identity")
+
+
+def _guess_budget(request: Request) -> int:
+    """Return the budget as far as it is known before the conversation's settings are read."""
     return request.budget or request.defaults.context_budget or 0
 
 
-async def load_history(tx: Transaction, resolved: ResolvedRequest) -> ConversationHistory:
+async def load_history(
+    tx: Transaction, asked: Request, resolved: ResolvedRequest, reads: HistoryReads
+) -> ConversationHistory:
     """Read the history, with the version of what can be recalled by a model.
 
-    The transaction was opened with `reads_to_resolve` and `reads_of_history`.
+    The transaction was opened with `reads`, of the request as it was asked.
     """
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
-    # Of `reads_of_history`, in its order.
-    page, every, ranked, version = tx.first[-4:]
+    page, every, ranked = tx.result(reads.newest), tx.result(reads.outlines), tx.result(reads.standing)
     if resolved.strategies:
-        page = await tx.get(messages.read_newest(conversation, limit=STRATEGY_MESSAGES + STRATEGY_STEP, as_of=as_of))
+        page = await tx.get(messages.read_newest(conversation, limit=MIN_STRATEGY_MESSAGES + 1000, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:
         said = await _newest_for_budget(tx, page, resolved)
@@ -129,9 +141,10 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
         question = None
     turns, unpaired = split_turns(visible)
     since = [outline for outline in every if outline.from_seq > resolved.after_seq]
-    if visibility.is_active:
+    if visibility.is_active or _standing_types(resolved.budget) != _standing_types(_guess_budget(asked)):
         # A viewer sees only some of these; those that are pinned are not counted.
-        ranked = await tx.get(read_standing(request, 100))
+        limit = 100 if visibility.is_active else 2 * MAX_STANDING
+        ranked = await tx.get(_read_standing(request, resolved.budget, limit))
         ranked = await visibility.facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
@@ -143,8 +156,8 @@ async def load_history(tx: Transaction, resolved: ResolvedRequest) -> Conversati
         tokens=sum(message.tokens for message in said),
         outlines=await visibility.summaries(tx, since),
         cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
-        standing=_standing(ranked)[: pinned + MOST_STANDING],
-        index_version=version,
+        standing=_standing(ranked)[: pinned + MAX_STANDING],
+        index_version=tx.result(reads.index_version),
         summaries=whole_summaries,
         facts=known_facts,
     )
@@ -174,7 +187,7 @@ def _standing(known_facts: Sequence[Fact]) -> list[Hit]:
 
 def _is_others(fact: Fact) -> bool:
     """Whether a fact, other than an allergy, is about somebody who is called by their bond to the user."""
-    return root_of(fact.attribute) != ALLERGY and is_somebodys(fact.subject)
+    return root_of(fact.attribute) != "allergy" and is_somebodys(fact.subject)
 
 
 async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
@@ -205,7 +218,9 @@ async def _newest_for_budget(tx: Transaction, page: list[Message], resolved: Res
     tokens = 0
     while page:
         read += page
-        tokens += sum(message.tokens + MESSAGE_OVERHEAD_TOKENS for message in page if visibility.may_see(message))
+        # Of a tool's result its call decides.
+        seen = [message for message in page if message.role == Role.TOOL or visibility.sees(message)]
+        tokens += sum(message.tokens + MESSAGE_OVERHEAD_TOKENS for message in seen)
         # Results are nothing without their call.
         is_enough = tokens >= resolved.budget and read[-1].role != Role.TOOL
         is_too_many = visibility.is_active and len(read) >= 20_000
@@ -218,16 +233,16 @@ async def _newest_for_budget(tx: Transaction, page: list[Message], resolved: Res
 
 
 def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
-    """Return every message in order: where there are very many, the newest `STRATEGY_MESSAGES` or more.
+    """Return every message in order: where there are very many, the newest `MIN_STRATEGY_MESSAGES` or more.
 
-    The beginning then moves by `STRATEGY_STEP` messages at once, so that what follows from it stays for as long.
+    The beginning then moves by 1,000 messages at once, so that what follows from it stays for as long.
     """
     last = read[0].seq if read else 0
-    first = max((last - STRATEGY_MESSAGES) // STRATEGY_STEP * STRATEGY_STEP, resolved.after_seq)
+    first = max((last - MIN_STRATEGY_MESSAGES) // 1000 * 1000, resolved.after_seq)
     return [message for message in reversed(read) if message.seq > first]
 
 
-async def read_profile_source(
+async def read_profile_facts(
     tx: Transaction,
     *,
     subject: str | None = None,
@@ -235,10 +250,10 @@ async def read_profile_source(
     scope: Scope | None = None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
-) -> ProfileSource:
-    """Return what the profile of a subject is made of, by default of the one that most facts are about.
+) -> tuple[str, list[Fact]]:
+    """Return a subject, by default the one that most facts are about, and the facts for its profile.
 
-    It has none of the facts `without`, and none that a viewer does not see.
+    There are none of those `without`, and none that a viewer does not see.
     """
     known_facts = await facts.facts(tx, as_of=as_of, scope=scope)
     if visibility is not None:
@@ -248,5 +263,4 @@ async def read_profile_source(
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")
     owner = f"{subject}'s ".casefold()
     about = [fact for fact in known_facts if f"{fact.subject}'s ".casefold().startswith(owner)]
-    about = [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]
-    return ProfileSource(subject, about, as_of)
+    return subject, [fact for fact in about if fact.importance != UNIMPORTANT and fact.id not in without]

@@ -11,15 +11,25 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 from uuid import UUID
 
 from memstore.formats import OPENAI
-from memstore.formats.parts import FACTS_HEAD, HITS_HEAD, Format, fact_line, hit_line, indent, section_lines
-from memstore.models import Amount, Compression, Decision, Fact, Hit, Json, Message, Section, Summary
-from memstore.providers import TokenCounter
+from memstore.formats.parts import (
+    FACTS_HEAD,
+    HITS_HEAD,
+    CustomSection,
+    Format,
+    PromptContent,
+    RenderedPrompt,
+    fact_line,
+    hit_line,
+    indent,
+    section_lines,
+)
+from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
+from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
 from memstore.text import fence, format_day
 
@@ -28,12 +38,10 @@ FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # half of LoCoMo's questions 91.2 % of the evidence at 2,000 tokens and 93.9 % at 4,000, against 89.7 and 92.0 % with
 # 0.35 for hits and 0.2 for facts and both falling from 800 tokens on (by `benchmarks/run.py locomo` then).
 SECTION_WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT: 0.3}
-# What answers to the question has its weight up to `FULL_SHARE_ROOM` tokens of room. It is read anew at every turn,
-# while a model keeps what stands before it: so of `CAPPED_ROOM` tokens of room it has no more than of
-# `FULL_SHARE_ROOM`, and from there on more by the square root (benchmarks/prefix.py has the curve). Between the two the
-# share of hits falls evenly, but not their tokens. With a fixed number of tokens for hits, a larger budget would only
-# add recent turns: a context of 5,000 tokens held 0.3 points more of LoCoMo's evidence than one of 3,000, and holds 1.8
-# more so. Facts, whose tokens are fixed, would take the place of the messages that they were made from.
+# Facts and hits change with each question and break a model's prompt cache. Up to `FULL_SHARE_ROOM` tokens of room they
+# have their full share; at `CAPPED_ROOM` they have as many tokens as there, and above more by the square root
+# (benchmarks/prefix.py has the curve). Between the two hits grow slowly: with a fixed number of tokens for them a
+# context of 5,000 tokens held 0.3 points more of LoCoMo's evidence than one of 3,000, so it holds 1.8 more.
 FOR_THE_QUESTION = (FACTS, HITS)
 FULL_SHARE_ROOM, CAPPED_ROOM = 2500, 8000
 # A context of fewer tokens has no room for what held once beside what holds.
@@ -44,8 +52,7 @@ SMALL_CONTEXT = 1000
 class Allowance:
     """What a section may take of one budget, in tokens: `minimum` is its own, `share` it may count on.
 
-    A minimum that was given in tokens is `required`: where it does not fit there is no context. `weighted` tells that
-    its weight was given too.
+    A minimum that was given in tokens is `required`: where it does not fit there is no context.
     """
 
     minimum: int
@@ -53,7 +60,6 @@ class Allowance:
     maximum: int
     priority: int = 0
     required: bool = False
-    weighted: bool = False
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
@@ -67,8 +73,7 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
         # Rounding lets none fall as the room grows.
         share = min(most, int(least[name] + rest * weights[name] + 1e-6))
         required = isinstance(section.minimum, int) and section.minimum > 0
-        weighted = section.weight is not None
-        plan[name] = Allowance(int(least[name]), share, most, section.priority, required, weighted)
+        plan[name] = Allowance(int(least[name]), share, most, section.priority, required)
     return plan
 
 
@@ -120,12 +125,30 @@ class Candidates:
     compressed: Sequence[Compression] = ()
     static: bool = True
 
+    @property
+    def custom_sections(self) -> list[Section]:
+        return [section for section in self.sections if section.text is not None]
 
-@dataclass(frozen=True, slots=True)
-class ProfileSource:
-    subject: str
-    facts: Sequence[Fact]
-    as_of: datetime | None
+    def content(self, chosen: Mapping[str, Sequence[ContextItem]]) -> PromptContent:
+        """Return the content of a context with these items: the system prompt and the question are always in it."""
+        contents = {section: [item.content for item in items] for section, items in chosen.items()}
+        facts = chosen.get(FACTS, ())
+        static, custom = list[CustomSection](), list[CustomSection]()
+        for section in self.custom_sections:
+            texts = CustomSection(section.name, contents.get(section.name, []))
+            (static if section.static else custom).append(texts)
+        return PromptContent(
+            system=self.system,
+            summaries=contents.get(SUMMARIES, []),
+            turns=[*contents.get(RECENT, []), *self.ending],
+            facts=[item.content for item in facts if not item.standing],
+            hits=contents.get(HITS, []),
+            question=self.question,
+            question_seq=self.question_seq,
+            static_sections=static,
+            standing_facts=[item.content for item in facts if item.standing],
+            custom_sections=custom,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +165,36 @@ class BudgetSpec:
     tools: Sequence[Json] = ()
 
     @property
-    def most(self) -> int:
+    def limit(self) -> int:
         return self.budget - self.reserve
+
+    def room_for_sections(self, system: str | None) -> int:
+        """Return the limit less the system prompt, which sections have shares of. No question changes it."""
+        return self.limit - self.render(PromptContent(system=system)).tokens
+
+    def render(self, content: PromptContent) -> Rendering:
+        """The one place where what was selected is rendered, and where what was rendered is counted."""
+        prompt = self.format.render(content)
+        return Rendering(content, prompt, count_prompt(prompt, self.counter, self.tools))
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    content: PromptContent
+    prompt: RenderedPrompt
+    tokens: Count
+
+
+def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+
+    Definitions of `tools` are sent with either.
+    """
+    if prompt.text is None:
+        return counter.count_messages(prompt.chat, tools)
+    no_messages = counter.count_messages([])
+    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
+    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,21 +236,19 @@ class ContextItem:
 
     @cached_property
     def shingles(self) -> list[str]:
-        """Every `SHINGLE_WORDS` that follow one another, by which texts are compared; a shorter text is one."""
-        if len(self.text) > MAX_COMPARED_CHARS:
+        """Every four words that follow one another, by which texts are compared; a shorter text is one."""
+        # A look at a text of megabytes takes seconds.
+        if len(self.text) > 100_000:
             return []
         words = _words(self.text)
         # As texts: the garbage collector would follow every tuple, and a context has thousands.
         rows = map(" ".join, zip(words, words[1:], words[2:], words[3:], strict=False))
-        return list(rows) if len(words) >= SHINGLE_WORDS else [" ".join(words)] if words else []
+        return list(rows) if len(words) >= 4 else [" ".join(words)] if words else []
 
 
-SHINGLE_WORDS = 4
-# A look at a text of megabytes takes seconds.
-MAX_COMPARED_CHARS = 100_000
-_MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
-_ASCII = bytes(range(256)).decode("latin-1").translate(_MARKS).encode("latin-1")
-_OTHERS = re.compile("[“”„‘’«»…–—]")
+# Every byte, and for punctuation a blank.
+_BLANKED = bytes(ord(" ") if chr(byte) in string.punctuation else byte for byte in range(256))
+_TYPOGRAPHIC_MARKS = re.compile("[“”„‘’«»…–—]")
 
 
 def _words(text: str) -> list[str]:
@@ -207,8 +256,8 @@ def _words(text: str) -> list[str]:
 
     As bytes, in which a character that is not ASCII has none that is: `str.translate` takes three times as long.
     """
-    words = text.casefold().encode("utf-8", "surrogatepass").translate(_ASCII).decode("utf-8", "surrogatepass")
-    return (words if text.isascii() else _OTHERS.sub(" ", words)).split()
+    words = text.casefold().encode("utf-8", "surrogatepass").translate(_BLANKED).decode("utf-8", "surrogatepass")
+    return (words if text.isascii() else _TYPOGRAPHIC_MARKS.sub(" ", words)).split()
 
 
 class ItemFactory:

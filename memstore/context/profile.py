@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memstore.context.items import ProfileSource
-from memstore.context.replay import content_hash
+from memstore.context.receipt import content_hash
 from memstore.context.utterances import leans, only_comments
 from memstore.derive.facts.normalization import content_words, denies_allergy, is_protection
 from memstore.derive.facts.quotations import words_of
@@ -23,19 +22,16 @@ from memstore.models.contexts import PROFILE_HEADINGS, Profile, ProfileLine
 from memstore.providers import TokenCounter
 from memstore.text import format_day
 
-ANSWERS, WHO, HOLDS, PLANNED, HAPPENED = "answers", "identity", "holds", "planned", "happened"
+# Of types of facts; what is of another type holds.
 SECTIONS = {
-    "procedure": ANSWERS,
-    "identity": WHO,
-    "relationship": WHO,
-    "plan": PLANNED,
-    "task": PLANNED,
-    "goal": PLANNED,
-    "event": HAPPENED,
+    "procedure": "answers",
+    "identity": "identity",
+    "relationship": "identity",
+    "plan": "planned",
+    "task": "planned",
+    "goal": "planned",
+    "event": "happened",
 }
-# Before what was said last: a plan without a date that is older may be over.
-PLAN_LIFETIME = timedelta(days=60)
-MAX_LISTED, MAX_MISSES = 50, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +65,15 @@ class _Candidate:
         return frozenset(content_words((self.fact.attribute or "").partition("/")[2]))
 
 
-def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -> Profile:
+def compose_profile(
+    subject: str, facts: Sequence[Fact], counter: TokenCounter, budget: int, as_of: datetime | None = None
+) -> Profile:
     """Return the profile of at most `budget` tokens. Blocking: a counter may ask a server, many times.
 
     Lines of each section are taken in turn, pinned ones and an allergy before all else, while the finished text is
     within the budget. Of quotations that say nothing alone the receipt says so.
     """
-    subject = source.subject
-    candidates, unclear = _candidates(source)
+    candidates, unclear = _candidates(subject, facts)
     first = [candidate for candidate in candidates if candidate.fact.importance == ALWAYS]
     first += [candidate for candidate in candidates if candidate not in first and candidate.protects][:1]
     queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
@@ -89,7 +86,8 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
     for candidate in [*first, *_in_turn(queues)]:
         if any(_says_the_same(candidate, other) for other in chosen):
             left_out.append((candidate, Reason.DUPLICATE))
-        elif misses[candidate.section] < MAX_MISSES and counter.count(_text(subject, [*chosen, candidate])) <= budget:
+        # To count more that are too long takes time.
+        elif misses[candidate.section] < 8 and counter.count(_text(subject, [*chosen, candidate])) <= budget:
             chosen.append(candidate)
         else:
             misses[candidate.section] += 1
@@ -110,10 +108,10 @@ def compose_profile(source: ProfileSource, counter: TokenCounter, budget: int) -
         counter=counter.name,
         sections={name: sum(line.tokens for line in included if line.section == name) for name in PROFILE_HEADINGS},
         included=included,
-        left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:MAX_LISTED]),
-        unlisted=dict(Counter(str(reason) for _, reason in left_out[MAX_LISTED:])),
+        left_out=tuple(_decision(candidate, counter, reason) for candidate, reason in left_out[:50]),
+        unlisted=dict(Counter(str(reason) for _, reason in left_out[50:])),
         content_hash=content_hash([{"content": text}]),
-        arguments={"subject": subject} | ({} if source.as_of is None else {"as_of": source.as_of.isoformat()}),
+        arguments={"subject": subject} | ({} if as_of is None else {"as_of": as_of.isoformat()}),
     )
     return Profile(subject, lines, text, tokens, receipt)
 
@@ -122,7 +120,7 @@ def _in_turn(queues: Mapping[str, list[_Candidate]]) -> Iterator[_Candidate]:
     """Take the first of each section, then the second of each; of how to answer and who somebody is two at a time."""
     while any(queues.values()):
         for name, queue in queues.items():
-            for _ in range(2 if name in (ANSWERS, WHO) else 1):
+            for _ in range(2 if name in ("answers", "identity") else 1):
                 if queue:
                     yield queue.pop(0)
 
@@ -167,19 +165,20 @@ def _says_the_same(candidate: _Candidate, other: _Candidate) -> bool:
 # -- what may be in
 
 
-def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidate]]:
+def _candidates(subject: str, facts: Sequence[Fact]) -> tuple[list[_Candidate], list[_Candidate]]:
     """Return what may be in a profile, the best first, and quotations that say nothing alone."""
-    times = [fact.occurred_at for fact in source.facts] or [datetime.min]
+    times = [fact.occurred_at for fact in facts] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
     candidates, unclear = list[_Candidate](), list[_Candidate]()
-    for fact in source.facts:
+    for fact in facts:
         recency = 0.5 + 0.5 * (fact.occurred_at - oldest) / span
-        candidate = _candidate(_section(fact), fact, recency, is_own=fact.subject == source.subject)
-        is_fresh = fact.occurred_at >= newest - PLAN_LIFETIME
+        candidate = _candidate(_section(fact), fact, recency, is_own=fact.subject == subject)
+        # An older plan without a date may be over.
+        is_fresh = fact.occurred_at >= newest - timedelta(days=60)
         if _says_nothing(candidate):
             unclear.append(candidate)
-        elif candidate.section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
+        elif candidate.section != "planned" or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
             candidates.append(candidate)
     return _merge_twins(sorted(candidates, key=lambda candidate: candidate.rank)), unclear
 
@@ -187,9 +186,9 @@ def _candidates(source: ProfileSource) -> tuple[list[_Candidate], list[_Candidat
 def _section(fact: Fact) -> str:
     """Return the section that a fact belongs in: an event that had not begun when it was said is planned."""
     if fact.attribute == "answer_style":
-        return ANSWERS
+        return "answers"
     is_ahead = fact.valid_to is not None and (fact.valid_from is None or fact.valid_from > fact.occurred_at)
-    return PLANNED if fact.type == "event" and is_ahead else SECTIONS.get(fact.type, HOLDS)
+    return "planned" if fact.type == "event" and is_ahead else SECTIONS.get(fact.type, "holds")
 
 
 def _candidate(section: str, fact: Fact, recency: float, *, is_own: bool) -> _Candidate:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from memstore.context.items import SECTION_WEIGHTS, merge_sections
+from memstore.context.items import SECTION_WEIGHTS, BudgetSpec, merge_sections
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Json, Profile, Scope, Section
+from memstore.models import Conversation, Json, Profile, Scope, Section
+from memstore.providers import TokenCounter
 from memstore.search.recall import in_scope
 from memstore.settings import Settings
 from memstore.store import erasure, messages
@@ -29,13 +31,7 @@ from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
 from memstore.tool_calls import name_of
 
-# A conversation may have these of its own; all but its sections are settings of the system too.
-BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
-STRATEGY, VISIBILITY, SECTIONS = "strategy", "visibility", "sections"
-NAMES = (BUDGET, RESERVE, VIEWER, STRATEGY, VISIBILITY, SECTIONS)
 PROFILE_SECTION = "profile"
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-_RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
 
 Sections: TypeAlias = "Sequence[Section | Json]"
 
@@ -124,28 +120,27 @@ class ResolvedRequest:
     filters: Filters
     erasure_version: UserVersion | None
 
+    def target(self, counter: TokenCounter) -> BudgetSpec:
+        return BudgetSpec(self.budget, counter, self.reserve, self.request.format, self.request.tools)
+
     @property
     def rule(self) -> str:
         rule = self.request.visibility
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
-def reads_to_resolve(request: Request) -> list[Read[Any]]:
-    return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
-
-
-async def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
+async def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversation | None]) -> ResolvedRequest:
     """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
 
-    The transaction was opened with `reads_to_resolve`.
+    The transaction was opened with the read of the conversation and with that of the user's version.
     """
-    erasure_version, conversation = tx.first[:2]
+    erasure_version, conversation = tx.result(erasure.VERSION), tx.result(read_conversation)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:
         kept = await messages.settings_of(tx, request.conversation_id, as_of=request.as_of)
     settings = effective_settings(kept, request.defaults)
-    left_open = {"budget": BUDGET, "reserve": RESERVE, "viewer": VIEWER, "visibility": VISIBILITY}
+    left_open = {name: f"context_{name}" for name in ("budget", "reserve", "viewer")} | {"visibility": "visibility"}
     request = replace(
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
@@ -158,12 +153,12 @@ async def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
     _check_tokens("budget", budget)
     _check_tokens("reserve", reserve)
     _check_reserve(budget, reserve)
-    sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
+    sections = merge_sections(read_sections(settings.get("sections") or []), request.sections)
     return ResolvedRequest(
         request,
         budget,
         reserve,
-        get_strategies(settings[STRATEGY]) if request.strategies is None else request.strategies,
+        get_strategies(settings["strategy"]) if request.strategies is None else request.strategies,
         sections,
         VisibilityFilter(request.viewer, request.visibility),
         messages.cleared_seq(kept),
@@ -180,15 +175,16 @@ def _check_reserve(budget: int, reserve: int) -> None:
         raise InvalidInput(f"budget={budget} with reserve={reserve} leaves nothing; give a smaller reserve.")
 
 
-def _check_tokens(name: str, tokens: object) -> None:
+def _check_tokens(name: str, tokens: object) -> int:
     least = 0 if "reserve" in name else 1
     if type(tokens) is not int or not least <= tokens <= 10**9:
         raise InvalidInput(f"{name}={tokens!r:.60}: give a whole number of tokens from {least} to 10**9.")
+    return tokens
 
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
-    settings = {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)}
+    settings = {name: getattr(system, name, None) for name in SETTING_CHECKS} | {"strategy": as_json(system.strategy)}
     given = {name: value for name, value in (kept or {}).items() if value is not None}
     return {name: value for name, value in (settings | given).items() if name != CLEARED_SETTING}
 
@@ -200,7 +196,10 @@ def check_settings(settings: Mapping[str, Any]) -> Json:
     """
     if CLEARED_SETTING in settings:
         raise InvalidInput(f"{CLEARED_SETTING!r} is what clear() keeps with the conversation; call that.")
-    return {name: _check_setting(name, value) for name, value in settings.items()}
+    checks = {**OWN_SETTINGS, **SETTING_CHECKS}
+    return {
+        name: checks[name](value) if name in checks and value is not None else value for name, value in settings.items()
+    }
 
 
 def check_budget_left(kept: Mapping[str, Any], changed: Mapping[str, Any], system: Settings) -> None:
@@ -209,31 +208,24 @@ def check_budget_left(kept: Mapping[str, Any], changed: Mapping[str, Any], syste
     Either number may be one that is kept already, or the system's.
     """
     settings = effective_settings({**kept, **changed}, system)
-    if {BUDGET, RESERVE} & changed.keys() and settings[BUDGET] is not None:
-        _check_reserve(settings[BUDGET], settings[RESERVE])
+    budget, reserve = settings["context_budget"], settings["context_reserve"]
+    if {"context_budget", "context_reserve"} & changed.keys() and budget is not None:
+        _check_reserve(budget, reserve)
 
 
-def _check_setting(name: str, value: Any) -> Any:
-    if value is None:
-        return None
-    if name == STRATEGY:
-        return as_json(value)
-    if name in OWN_SETTINGS:
-        return OWN_SETTINGS[name](value)
-    if name == SECTIONS:
-        return [section.as_dict() for section in read_sections(value)]
-    if name in (BUDGET, RESERVE):
-        _check_tokens(name, value)
-    elif name == VIEWER:
-        check_name(value, name)
-    elif name == VISIBILITY:
-        if not isinstance(value, str):
-            raise InvalidInput(f"{name}={value!r:.60}: a rule is kept by its name; give a function to context().")
-        try:
-            rule_of(value)
-        except MemstoreError as error:
-            raise InvalidInput(str(error)) from None
-    return value
+def _check_viewer(name: str) -> str:
+    check_name(name, "context_viewer")
+    return name
+
+
+def _check_rule(name: object) -> str:
+    if not isinstance(name, str):
+        raise InvalidInput(f"visibility={name!r:.60}: a rule is kept by its name; give a function to context().")
+    try:
+        rule_of(name)
+    except MemstoreError as error:
+        raise InvalidInput(str(error)) from None
+    return name
 
 
 def read_sections(value: Sections) -> tuple[Section, ...]:
@@ -269,7 +261,8 @@ def _read_section(section: object) -> Section:
 def _problems(section: Section) -> Iterator[str]:
     name, least, most, weight = section.name, section.minimum, section.maximum, section.weight
     text: object = section.text
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+    reserved = ("system", "question", "memory", "standing", "record", "overhead", "tools", "reserve")
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", name) or name in reserved:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
     if name != PROFILE_SECTION and (name in SECTION_WEIGHTS) == (text is not None):
         yield f"give a text to a section of your own, and none to {', '.join(SECTION_WEIGHTS)}."
@@ -284,3 +277,14 @@ def _problems(section: Section) -> Iterator[str]:
         yield f"weight={weight!r}: give a number from 0 to 1000."
     if type(section.priority) is not int or type(section.static) is not bool:
         yield f"give a whole number as priority={section.priority!r}, and True or False as static={section.static!r}."
+
+
+# How each setting of contexts is read that a conversation may have of its own, as the system has all but sections.
+SETTING_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "context_budget": partial(_check_tokens, "context_budget"),
+    "context_reserve": partial(_check_tokens, "context_reserve"),
+    "context_viewer": _check_viewer,
+    "strategy": as_json,
+    "visibility": _check_rule,
+    "sections": lambda sections: [section.as_dict() for section in read_sections(sections)],
+}

@@ -1,12 +1,7 @@
 """Selection: which items go in. Pure arithmetic over tokens; the selection is counted again as a whole.
 
-    required                                 the minimums in tokens
-    static, in the order of the context      standing facts · the user's own · the window of recent turns · summaries
-    for the question                         the user's own · facts · hits, each within its share
-    what is left                             what answers, by priority; where nothing does, more turns
-
 The static part is chosen first and without a look at what answers, so that it stays the same between turns. What the
-window leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
+window of recent turns leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
 """
 
 from __future__ import annotations
@@ -14,10 +9,12 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, groupby
 from uuid import UUID
 
 from memstore.context.items import (
+    CAPPED_ROOM,
     FACTS,
     FOR_THE_QUESTION,
     FULL_SHARE_ROOM,
@@ -26,23 +23,88 @@ from memstore.context.items import (
     SECTION_WEIGHTS,
     SUMMARIES,
     Allowance,
+    BudgetSpec,
+    Candidates,
     ContextItem,
     SectionHeader,
+    allowances,
 )
-from memstore.models import ALWAYS, Reason
+from memstore.models import ALWAYS, Reason, Section
+from memstore.providers import Count
 
 # The most of the room that standing facts may have together, with their fence, and that the first one may have. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 STANDING_SHARE, FIRST_STANDING_SHARE = 1 / 3, 0.6
-# By how much a window may be shorter than its room: turns, or a share of the room, whichever is more, and the most
-# that this may be (benchmarks/NOTES.md).
-STEP_TURNS, STEP_SHARE, LONGEST_STEP = 12, 0.05, 0.25
-MAX_UNUSED_SHARE = 0.03
-# Of the shingles of a text: a context that has so many says the text already.
-DUPLICATE_SHARE = 0.9
+# By how much a window may be shorter than its room: turns, or a share of the room, whichever is more.
+STEP_TURNS, STEP_SHARE = 12, 0.05
 
-CandidateItems = Mapping[str, Sequence[ContextItem]]
-Plan = Mapping[str, Allowance]
+
+@dataclass(frozen=True, slots=True)
+class ContextPlan:
+    """The items that a context is selected from, and the limits of its sections.
+
+    `allowances` are of `section_room`, which no question changes; all items together have `room`, which is less by the
+    question and what else is always in. `summary_tokens` are kept free for summaries of what is older than the turns.
+    """
+
+    candidates: Candidates
+    target: BudgetSpec
+    sections: Sequence[Section]
+    allowances: Mapping[str, Allowance]
+    items: Mapping[str, Sequence[ContextItem]]
+    section_room: int
+    room: int
+    summary_tokens: int
+
+    @property
+    def static(self) -> list[str]:
+        """The user's own sections that stand at the start."""
+        return [section.name for section in self.candidates.custom_sections if section.static]
+
+    @property
+    def is_small_list(self) -> bool:
+        """Whether several things are asked for in so small a context that few recent turns are in it."""
+        return self.candidates.asks_for_several and self.section_room < CAPPED_ROOM
+
+    @property
+    def answering(self) -> list[str]:
+        """The sections that the question decides about."""
+        return [name for name in self.allowances if name not in (*self.static, SUMMARIES, RECENT)]
+
+    @property
+    def ranks_together(self) -> bool:
+        """Whether facts and hits are chosen by their scores alone, without shares: what answers best comes first.
+
+        Of LoCoMo's evidence contexts of 2,000 tokens have 90.4 % so, with shares 90.1 %; of 1,000 tokens 86.5 and 86.4.
+        """
+        limits = [section for section in self.sections if section.name in FOR_THE_QUESTION]
+        is_weighted = any(section.weight is not None for section in limits)
+        has_order = self.allowances[FACTS].priority != self.allowances[HITS].priority
+        return self.room < FULL_SHARE_ROOM and not has_order and not is_weighted
+
+    def answers(self, section: str) -> list[ContextItem]:
+        """Return what answers to the question. What is standing has had its room, which no question moves."""
+        return [item for item in self.items.get(section, ()) if not item.standing]
+
+    def required_items(self) -> dict[str, list[ContextItem]]:
+        """Return the items that must be in: of sections with a minimum in tokens the first ones that fit into it."""
+        required: dict[str, list[ContextItem]] = {}
+        for section, allowance in self.allowances.items():
+            if allowance.required:
+                alone, limit = Selection(), allowance.minimum
+                alone.take(self.items.get(section, ()), section, limit, limit, gaps=False)
+                required[section] = alone.chosen.get(section, [])
+        return required
+
+    def correct(self, estimated: int, tokens: Count) -> ContextPlan:
+        """Return the plan in estimated tokens, where items of so many have made a context of `tokens`."""
+        counted = tokens - (self.target.limit - self.room)
+        if tokens.kind != "server" or counted <= 0:
+            return replace(self, room=self.room - (counted - estimated))
+        # Estimates of another tokenizer's are wrong by a factor.
+        rate = estimated / counted
+        limits = allowances(self.sections, max(0, int(self.section_room * rate)))
+        return replace(self, room=int(self.room * rate), allowances=limits)
 
 
 class Selection:
@@ -162,9 +224,9 @@ class Selection:
             self._shingles.update(chosen_item.shingles)
         self._unread.clear()
         shared = sum(map(self._shingles.__contains__, item.shingles))
-        return bool(item.shingles) and shared >= DUPLICATE_SHARE * len(item.shingles)
+        return bool(item.shingles) and shared >= 0.9 * len(item.shingles)
 
-    def why_not(self, item: ContextItem) -> Reason:
+    def rejection_reason(self, item: ContextItem) -> Reason:
         if self.is_shown(item):
             return Reason.ALREADY_IN_RECENT
         return Reason.DUPLICATE if self.is_duplicate(item) else Reason.OVER_BUDGET
@@ -212,17 +274,6 @@ class Selection:
                 self.add(item)
 
 
-def required_items(items: CandidateItems, plan: Plan) -> dict[str, list[ContextItem]]:
-    """Return the items that must be in: of each section with a minimum in tokens the first ones that fit into it."""
-    required: dict[str, list[ContextItem]] = {}
-    for section, allowance in plan.items():
-        if allowance.required:
-            alone = Selection()
-            alone.take(items.get(section, ()), section, allowance.minimum, allowance.minimum, gaps=False)
-            required[section] = alone.chosen.get(section, [])
-    return required
-
-
 def total_tokens(items: Iterable[ContextItem]) -> int:
     """Return what items take with the headers over them."""
     alone = Selection()
@@ -231,74 +282,77 @@ def total_tokens(items: Iterable[ContextItem]) -> int:
     return alone.tokens
 
 
-def select_static(
-    items: CandidateItems, plan: Plan, static: Sequence[str], room: int, question: int, summaries: int
-) -> Selection:
-    """Choose, of `room` tokens, the part of a context that does not depend on the question, and what is required.
+def select_static(plan: ContextPlan) -> Selection:
+    """Choose the part of a context that does not depend on the question, and what is required.
 
-    `static` are the user's own sections that stand at the start, `summaries` the tokens that summaries of what is older
-    than the recent turns are to have. Most questions leave the same: the answers have their share, of which a
-    question and required items may take up to half.
+    Facts and hits have their share set aside first, of which a question and required items may take up to half: so most
+    questions leave the same.
     """
-    answering = _answering(plan, static)
-    required = required_items(items, plan)
-    ahead = [item for name, group in required.items() for item in group if name not in answering or item.standing]
-    behind = [item for name in answering for item in required.get(name, ()) if not item.standing]
+    items, limits, room = plan.items, plan.allowances, plan.section_room
+    required = plan.required_items()
+    ahead = [item for name, group in required.items() for item in group if name not in plan.answering or item.standing]
+    behind = [item for name in plan.answering for item in required.get(name, ()) if not item.standing]
     selection = Selection((*ahead, *behind))
     for item in ahead:
         selection.add(item)
-    must = question + total_tokens([*ahead, *behind]) - selection.tokens
-    shares = sum(plan[name].share for name in answering if name in (FACTS, HITS) or items.get(name))
+    # The question, and what is required beside it.
+    must = room - plan.room + total_tokens([*ahead, *behind]) - selection.tokens
+    shares = sum(limits[name].share for name in plan.answering if name in FOR_THE_QUESTION or items.get(name))
     half = shares // 2
     selection.is_static = must <= half and must <= (1 - FIRST_STANDING_SHARE) * room
     standing = [item for item in items.get(FACTS, ()) if item.standing]
     always = [item for item in standing if item.content.importance == ALWAYS]
     for group, part in ((always, 1.0), (standing[:1], FIRST_STANDING_SHARE), (standing, STANDING_SHARE)):
-        limit = min(max(plan[FACTS].share, int(part * room)), plan[FACTS].maximum)
+        limit = min(max(limits[FACTS].share, int(part * room)), limits[FACTS].maximum)
         selection.take(group, FACTS, limit, room - must, gaps=False)
     static_room = room - (shares if selection.is_static else must + half)
-    for section in static:
-        selection.take(items.get(section, ()), section, plan[section].share, static_room)
-    turns, before = items.get(RECENT, ()), selection.taken(RECENT)
-    free = static_room - selection.tokens + before
-    most = max(free - summaries, min(free + half, plan[RECENT].share))
-    window = recent_window(turns, min(plan[RECENT].maximum, most))
-    if _all_fit(selection, items, plan, answering, room - must):
+    for section in plan.static:
+        selection.take(items.get(section, ()), section, limits[section].share, static_room)
+    turns = items.get(RECENT, ())
+    free = static_room - selection.tokens + selection.taken(RECENT)
+    window_room = max(free - plan.summary_tokens, min(free + half, limits[RECENT].share))
+    window = recent_window(turns, min(limits[RECENT].maximum, window_room))
+    if _all_turns_fit(selection, plan, room - must):
         selection.is_static = selection.is_static and window == len(turns)
         window = len(turns)
     selection.take(turns[:window], RECENT, room, room - must, gaps=False)
     selection.keep_required()
+    selection.is_static = selection.is_static and not plan.is_small_list
     return selection
 
 
-def select_answers(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
-    """Add what the sections for the question may count on, in at most `room` tokens in all."""
-    for section in sorted(_answering(plan, static), key=lambda name: (name in SECTION_WEIGHTS, -plan[name].priority)):
-        if section not in FOR_THE_QUESTION or not _are_ranked_together(plan, room):
-            selection.take(_not_standing(items, section), section, plan[section].share, room)
+def select_rest(selection: Selection, plan: ContextPlan) -> None:
+    """Add summaries and what answers to the question, as far as each section may count on it, and use what is left."""
+    limits = plan.allowances
+    selection.take(plan.items[SUMMARIES], SUMMARIES, limits[SUMMARIES].share, plan.room)
+    for section in sorted(plan.answering, key=lambda name: (name in SECTION_WEIGHTS, -limits[name].priority)):
+        if section not in FOR_THE_QUESTION or not plan.ranks_together:
+            selection.take(plan.answers(section), section, limits[section].share, plan.room)
+    fill(selection, plan)
 
 
-def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
+def fill(selection: Selection, plan: ContextPlan) -> None:
     """Use what is left of the room: by priority for what answers to the question, then for more of the static part.
 
     Better that a model's cached prefix begins anew than room unused. Hits and facts that the longer window shows itself
     are taken out, which leaves room for more turns.
     """
+    items, limits, room = plan.items, plan.allowances, plan.room
     ranked: list[ContextItem] = []
-    if _are_ranked_together(plan, room):
-        ranked = sorted((*_not_standing(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0))
+    if plan.ranks_together:
+        ranked = sorted((*plan.answers(FACTS), *items[HITS]), key=lambda item: -(item.score or 0))
     while True:
-        for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
+        for section in sorted(plan.answering, key=lambda name: (-limits[name].priority, name != HITS)):
             if section in FOR_THE_QUESTION:
                 for name, group in groupby(ranked, key=lambda item: item.section):
-                    selection.take(group, name, plan[name].maximum, room)
-            selection.take(_not_standing(items, section), section, plan[section].maximum, room)
-        if room - selection.tokens <= MAX_UNUSED_SHARE * room:
+                    selection.take(group, name, limits[name].maximum, room)
+            selection.take(plan.answers(section), section, limits[section].maximum, room)
+        if room - selection.tokens <= 0.03 * room:
             return
         before = selection.tokens, selection.oldest
-        for section in static:
-            selection.take(items[section], section, plan[section].maximum, room)
-        selection.take(items[RECENT], RECENT, plan[RECENT].maximum, room, gaps=False)
+        for section in plan.static:
+            selection.take(items[section], section, limits[section].maximum, room)
+        selection.take(items[RECENT], RECENT, limits[RECENT].maximum, room, gaps=False)
         if before == (selection.tokens, selection.oldest):
             return
         selection.is_static = False
@@ -306,35 +360,17 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
         selection.remove(*filter(selection.is_shown, chosen))
 
 
-def _are_ranked_together(plan: Plan, room: int) -> bool:
-    """Whether facts and hits are chosen by their scores alone, without shares: what answers best comes first.
-
-    Of LoCoMo's evidence contexts of 2,000 tokens have 90.4 % so, with shares 90.1 %; of 1,000 tokens 86.5 and 86.4.
-    """
-    facts, hits = plan[FACTS], plan[HITS]
-    return room < FULL_SHARE_ROOM and facts.priority == hits.priority and not (facts.weighted or hits.weighted)
-
-
-def _not_standing(items: CandidateItems, section: str) -> list[ContextItem]:
-    """Return what answers to the question. What is standing has had its room, which no question moves."""
-    return [item for item in items.get(section, ()) if not item.standing]
-
-
-def _answering(plan: Plan, static: Sequence[str]) -> list[str]:
-    return [name for name in plan if name not in (*static, SUMMARIES, RECENT)]
-
-
-def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering: Sequence[str], room: int) -> bool:
+def _all_turns_fit(selection: Selection, plan: ContextPlan, room: int) -> bool:
     """Whether all recent turns fit, together with answers that are not among them and keep to their share."""
-    turns = items.get(RECENT, ())
+    turns = plan.items.get(RECENT, ())
     tokens, left = sum(item.tokens for item in turns), room - selection.tokens + selection.taken(RECENT)
     # Of a long conversation nobody needs to look at what answers.
-    if tokens > min(plan[RECENT].maximum, left):
+    if tokens > min(plan.allowances[RECENT].maximum, left):
         return False
     shown = frozenset[UUID]().union(*(item.shows for item in turns))
-    for name in answering:
-        answers = (item for item in _not_standing(items, name) if not shown & {item.id, *item.sources})
-        left -= min(plan[name].share, sum(item.tokens for item in answers))
+    for name in plan.answering:
+        answers = (item for item in plan.answers(name) if not shown & {item.id, *item.sources})
+        left -= min(plan.allowances[name].share, sum(item.tokens for item in answers))
     return tokens <= left
 
 
@@ -352,8 +388,9 @@ def recent_window(turns: Sequence[ContextItem], room: int) -> int:
     most = sum(1 for so_far in sums if so_far <= room)
     if most in (0, len(sums)) or any(turn.kind == "block" for turn in turns):
         return most
-    newest_turns = sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)
-    slack = min(LONGEST_STEP * room, max(STEP_SHARE * room, newest_turns))
+    oldest_turns = sums[most - 1] - (sums[most - 1 - STEP_TURNS] if most > STEP_TURNS else 0)
+    # A quarter at most (benchmarks/NOTES.md).
+    slack = min(0.25 * room, max(STEP_SHARE * room, oldest_turns))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # A window begins at the turn whose number, or one since the turn before, is divisible by the highest power of two.
     starts = [int(turn.first_seq) for turn in turns]

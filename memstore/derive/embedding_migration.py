@@ -19,7 +19,7 @@ from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes, vectors
-from memstore.store.active_model import RETIRED, Model, ensure_none_building
+from memstore.store.active_model import Model, ensure_none_building
 from memstore.store.chunks import speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import MissingVector
@@ -72,16 +72,11 @@ async def migrate(
         migration = _Migration(database, replace(dependencies, embedder=target), model, is_active, counts)
         await migration.count_missing()
         await migration.fill()
-        while not is_active:
-            try:
-                async with (
-                    embedding_models.separate_pool(database) as separate,
-                    embedding_models.switch(separate, model),
-                ):
-                    await replace(migration, database=separate).fill_rest()
-                break
-            except ConcurrentUpdate:
-                await migration.fill()
+        if not is_active:
+            async with embedding_models.separate_pool(database) as separate:
+                last = replace(migration, database=separate)
+                while not await last.switch():
+                    await migration.fill()
     return MigrationReport(len(counts.users), counts.vectors, tuple(counts.refused))
 
 
@@ -113,8 +108,17 @@ class _Migration:
                 await self._build_index(user)
                 self.done[user.id] = user.last_chunk
 
-    async def fill_rest(self) -> None:
-        """Do so while writers wait; raises `ConcurrentUpdate` if that would take long, or somebody holds what it needs.
+    async def switch(self) -> bool:
+        """Make the model active, and what lacks vectors meanwhile; False if that would take long."""
+        try:
+            async with embedding_models.switch(self.database, self.model):
+                await self._fill_rest()
+        except ConcurrentUpdate:
+            return False
+        return True
+
+    async def _fill_rest(self) -> None:
+        """Fill while writers wait; raises `ConcurrentUpdate` if that would take long, or somebody holds what it needs.
 
         Nothing is locked but rows of what is embedded: who waits may hold the user's.
         """
@@ -148,7 +152,7 @@ class _Migration:
         after = self.done.get(user.id, 0)
         while True:
             async with self.database.user_transaction(user.id, [erasure.VERSION]) as tx:
-                [version] = tx.first
+                version = tx.result(erasure.VERSION)
                 batch = await vectors.chunks_without_vector(tx, self.model.id, limit=MAX_BATCH_ITEMS, after=after)
             made, refused = await to_thread(_embed_chunks, self.dependencies, batch)
             try:
@@ -204,7 +208,7 @@ async def clean(database: Database) -> MigrationReport:
         async with database.admin_transaction() as tx:
             models = await tx.get(MODELS)
         ensure_none_building(models)
-        retired = [model.id for model in models if model.state == RETIRED]
+        retired = [model.id for model in models if model.state == "retired"]
         async for user, _ in messages.everybody(database):
             removed = await _clean_user(database, user, retired) if retired else 0
             done.update(users=int(removed > 0), vectors=removed)
@@ -230,7 +234,7 @@ async def status(database: Database) -> list[EmbeddingStatus]:
     async for user, _ in messages.everybody(database):
         async with database.user_transaction(user) as tx:
             for _, *model, chunk_count, made in await vectors.count(tx):
-                missing = 0 if model[-1] == RETIRED else chunk_count - made
+                missing = 0 if model[-1] == "retired" else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
                 total.update(users=int(made > 0), chunks=chunk_count, vectors=made, missing=missing)
     return [

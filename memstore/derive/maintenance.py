@@ -58,7 +58,7 @@ async def renew_terms(database: Database, user: UUID) -> None:
     after, seen = 0, False
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [version] = tx.first
+            version = tx.result(erasure.VERSION)
             batch = await chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
         if not batch:
             break

@@ -24,12 +24,13 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
-from memstore.store.active_model import ModelChanged
+from memstore.store.active_model import Model, ModelChanged
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import MODELS
+from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -38,10 +39,8 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
+SHARED_FAILURES = (DatabaseUnreachable, EmbedderMismatch, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
-# The user's version and the store's models: results are saved only if both are still the same.
-USER_STATE = (erasure.VERSION, MODELS)
 
 
 class Deriver(Protocol):
@@ -247,13 +246,28 @@ async def advance(
         return []
 
 
+class UserState(NamedTuple):
+    """The user's version and the store's models: results are saved only if both are still the same."""
+
+    version: UserVersion | None
+    models: Sequence[Model]
+
+    @classmethod
+    def of(cls, tx: Transaction) -> UserState:
+        """Return the state that a transaction was opened with, by `READ_STATE`."""
+        return cls(tx.result(erasure.VERSION), tx.result(MODELS))
+
+
+READ_STATE = (erasure.VERSION, MODELS)
+
+
 class Step(NamedTuple):
     """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
 
     work: PendingWork
     deriver: Deriver
     batch: Any
-    state: Sequence[Any]
+    state: UserState
 
 
 async def run_step(
@@ -272,7 +286,7 @@ async def run_step(
         work = step.work
         try:
             made_by = result.recipe or recipe
-            async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as tx:
+            async with erasure.transaction_if_unchanged(database, work.user_id, step.state.version) as tx:
                 counts = await step.deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
@@ -284,8 +298,8 @@ async def run_step(
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
-            async with database.user_transaction(work.user_id, USER_STATE) as tx:
-                rest = await watermarks.watermark(tx, work) if tx.first != step.state else None
+            async with database.user_transaction(work.user_id, READ_STATE) as tx:
+                rest = await watermarks.watermark(tx, work) if UserState.of(tx) != step.state else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -296,15 +310,15 @@ async def run_step(
 
 
 async def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    async with database.user_transaction(work.user_id, USER_STATE) as tx:
-        state = tx.first
+    async with database.user_transaction(work.user_id, READ_STATE) as tx:
+        state = UserState.of(tx)
         batch = await deriver.load(tx, work, deriver.producer.batch_size)
     return Step(work, await _with_active_embedder(deriver, state), batch, state)
 
 
-async def _with_active_embedder(deriver: Deriver, state: Sequence[Any]) -> Deriver:
+async def _with_active_embedder(deriver: Deriver, state: UserState) -> Deriver:
     """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
-    dependencies = await to_thread(deriver.dependencies.for_models, state[1])
+    dependencies = await to_thread(deriver.dependencies.for_models, state.models)
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
@@ -338,7 +352,7 @@ async def _record_llm_usage(database: Database, work: PendingWork, results: Sequ
     if sessions := [result.llm_session for result in results if result.llm_session]:
         async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
             # An erased user counts for nobody.
-            if tx.first != [None]:
+            if tx.result(erasure.LOCKED_VERSION) is not None:
                 for session in sessions:
                     await llm_usage.keep(tx, session.usage, ())
 
@@ -387,8 +401,8 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
     results: list[DerivedBatch] = []
     try:
         done_seq = 0
-        async with database.user_transaction(work.user_id, USER_STATE) as tx:
-            state = tx.first
+        async with database.user_transaction(work.user_id, READ_STATE) as tx:
+            state = UserState.of(tx)
         active_deriver: Any = await _with_active_embedder(deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
@@ -397,7 +411,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
             results += await _compute_batches(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
+        async with erasure.transaction_if_unchanged(database, work.user_id, state.version) as tx:
             recipe = results[0].recipe or recipe
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]

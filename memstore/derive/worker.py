@@ -233,8 +233,8 @@ class Worker:
         """
         async with self._database.admin_transaction() as tx:
             behind = await watermarks.lagging_work(tx, *place)
-        ready = [work for work in behind if work.in_line and work.state != backfills.PAUSED]
-        ready = [work for work in ready if work.state == backfills.RUNNING or not of_backfill]
+        ready = [work for work in behind if work.in_line and work.state != "paused"]
+        ready = [work for work in ready if work.state == "running" or not of_backfill]
         # At once: one computes while another writes. They know nothing of each other's rows.
         outcomes = await asyncio.gather(*(self._make_step(work, run) for work in ready), return_exceptions=True)
         for outcome in outcomes:
@@ -319,12 +319,12 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> No
             room = MAX_WAITING_JOBS - (counts.waiting - counts.backfilling)
             await _enqueue(database, None, states, room, queue.PRIORITY_SWEPT)
         room = MAX_WAITING_JOBS - counts.backfilling
-        for backfill in [id for id, state in states.items() if state == backfills.RUNNING and only in (None, id)]:
+        for backfill in [id for id, state in states.items() if state == "running" and only in (None, id)]:
             added, is_done = await _enqueue(database, backfill, (), room, queue.PRIORITY_BACKFILL)
             room -= added
             if is_done:
                 async with database.admin_transaction() as tx:
-                    await backfills.halt(tx, backfill, backfills.DONE)
+                    await backfills.halt(tx, backfill, "done")
 
 
 async def _enqueue(
@@ -385,7 +385,7 @@ class CappedChatModel:
         async with self._database.admin_transaction() as tx:
             if await backfills.reserve(tx, self._backfill, tokens):
                 return
-            await backfills.halt(tx, self._backfill, backfills.PAUSED, backfills.TOKENS)
+            await backfills.halt(tx, self._backfill, "paused", "tokens")
             (row,) = await backfills.backfills(tx, self._backfill)
         raise ModelUnavailable(
             f"The backfill {self._backfill} is {row.state}: of its {row.max_tokens} tokens "

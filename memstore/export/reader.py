@@ -18,12 +18,12 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.context.request import STRATEGY, VISIBILITY, check_settings
+from memstore.context.request import check_settings
 from memstore.derive.chunks import chunk_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import schema
-from memstore.ingest.add import UNCOUNTED_TOKENS, count_tokens
+from memstore.ingest.add import MAX_BATCH_BYTES, MAX_BATCH_ITEMS, UNCOUNTED_TOKENS, count_tokens
 from memstore.ingest.importers import ImportProblem, ImportReport, files
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
@@ -34,14 +34,7 @@ from memstore.store.messages import CLEARED_SETTING
 from memstore.store.rows import ChunkRow, ItemRow, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
-LINES_PER_BATCH = 500
-BATCH_BYTES = 8 * 1024 * 1024
-# An exported message with its vectors is at most so many times as long.
-MAX_VECTOR_FACTOR = 8
 AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
-CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
-CHANGED = "the export was changed after it was written: its SHA-256 differs; all readable lines were imported"
-BEHIND = "lines after the last line of the export were not read; import them by themselves"
 NOT_MASKED = (
     "it seems to hold a secret, which this store masks before storing, and rows derived from it are in the file: "
     "memstore export --no-derived writes messages alone, which are masked when they are imported"
@@ -67,7 +60,7 @@ def is_export(path: Path) -> bool:
         header = files.parse_object(first)
     except (InvalidInput, OSError):
         return False
-    return header.get("kind") == schema.HEADER and header.get("format") == schema.FORMAT
+    return header.get("kind") == "export" and header.get("format") == schema.FORMAT
 
 
 @contextmanager
@@ -94,7 +87,8 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         present = stream.readline(size)
         return present
 
-    longest = files.MAX_LINE_BYTES + MAX_VECTOR_FACTOR * max_message_bytes
+    # An exported message with its vectors is at most eight times as long.
+    longest = files.MAX_LINE_BYTES + 8 * max_message_bytes
     try:
         for number, data in files.numbered_lines(readline, longest):
             where = f"{name}, line {number}"
@@ -113,9 +107,11 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
                 continue
             if isinstance(line, schema.Footer):
                 if line.sha256 != digest.hexdigest():
-                    yield ImportProblem(where, CHANGED)
+                    changed = "the export was changed after it was written: its SHA-256 differs"
+                    yield ImportProblem(where, f"{changed}; all readable lines were imported")
                 if stream.read(1):
-                    yield ImportProblem(where, BEHIND)
+                    reason = "lines after the last line of the export were not read; import them by themselves"
+                    yield ImportProblem(where, reason)
                 return
             if not isinstance(line, schema.Header):
                 yield LocatedLine(where, len(data or b""), line)
@@ -125,7 +121,8 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         return
     if number == 0:
         raise InvalidInput(f"{name} is no export: it is empty")
-    yield ImportProblem(f"{name}, after line {number}", CUT_OFF)
+    reason = f"the export is cut off: its last line is not there; {AGAIN}"
+    yield ImportProblem(f"{name}, after line {number}", reason)
 
 
 def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportReport) -> Iterator[list[LocatedLine]]:
@@ -136,7 +133,7 @@ def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportRepo
         if isinstance(record, ImportProblem):
             report.add_problem(record)
             continue
-        full = len(batch) == LINES_PER_BATCH or size > BATCH_BYTES
+        full = len(batch) == MAX_BATCH_ITEMS or size > MAX_BATCH_BYTES
         if batch and (full or _group(record.line) != _group(batch[0].line)):
             yield batch
             batch, size = [], 0
@@ -180,8 +177,7 @@ class EntryBuilder:
                 if isinstance(line, schema.MessageLine):
                     validate_message(line, max_bytes=self.max_message_bytes)
                 row = line.row()
-                if self.redactor.detectors:
-                    self._redact(line, row)
+                self._redact(line, row)
                 item = row
                 if isinstance(line, schema.FactLine):
                     sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
@@ -226,7 +222,7 @@ class EntryBuilder:
     def settings(self, where: str, settings: Json) -> Json:
         """Return settings of a user or a conversation; report invalid ones, and return none."""
         # A strategy or a rule may be installed elsewhere alone.
-        special = (CLEARED_SETTING, STRATEGY, VISIBILITY)
+        special = (CLEARED_SETTING, "strategy", "visibility")
         try:
             check_settings({name: value for name, value in settings.items() if name not in special})
         except InvalidInput as error:

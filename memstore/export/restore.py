@@ -8,7 +8,7 @@ impossible refused, since chunks, vectors and ids follow from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -27,13 +27,10 @@ from memstore.providers import TokenCounter
 from memstore.store import archive, chunks, documents, erasure, messages, summaries
 from memstore.store.active_model import model_id
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ItemRow
+from memstore.store.rows import ItemRow, NewChunk
 from memstore.store.watermarks import DERIVERS
 
-APPLICATION_NAME = "memstore"
-OTHERS = "lines of other users"
-TAKEN = "number {} of the conversation is another message here; the stored one stays as it is"
-NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
+FindNew = Callable[[Transaction, Sequence[Entry[Any]]], Any]
 
 
 async def restore(
@@ -53,7 +50,7 @@ async def restore(
     `run` loads the dependencies when chunks come. `progress` is called with the lines so far. Raises `InvalidInput` for
     what is no export.
     """
-    report = ImportReport(APPLICATION_NAME)
+    report = ImportReport("memstore")
     builder = reader.EntryBuilder(max_message_bytes, redactor, counter, report)
     running = _Restore(database, run, builder, report)
     name = source.name if isinstance(source, Path) else "the export"
@@ -63,13 +60,12 @@ async def restore(
             if only is None or batch[0].line.user == only:
                 await running.take(batch)
             else:
-                report.ignored[OTHERS] += len(batch)
+                report.ignored["lines of other users"] += len(batch)
             done += len(batch)
             progress(done)
     await running.end_user()
     if only is not None and running.user is None and not report.skipped:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
-    report.restored = +report.restored  # without those of which there are none
     return report
 
 
@@ -94,7 +90,7 @@ class _Restore:
     @property
     def user_id(self) -> UUID:
         assert self.user is not None
-        return schema.user_id(self.user)
+        return ids.user_id(self.user)
 
     async def take(self, batch: list[reader.LocatedLine]) -> None:
         first = batch[0].line
@@ -159,18 +155,23 @@ class _Restore:
         entries = await to_thread(self.builder.entries, batch, self.user_line)
         if not entries:
             return
-        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
-        if not isinstance(first, schema.FactLine):
-            find_new = self._new_messages if isinstance(first, schema.MessageLine) else self._new_summaries
-            # Its line could not be read: it is derived here.
-            if first.conversation_id != self.declared:
-                self.diverged.add(first.conversation_id)
+        # Its line could not be read: it is derived here.
+        if not isinstance(first, schema.FactLine) and first.conversation_id != self.declared:
+            self.diverged.add(first.conversation_id)
+        find_new: FindNew
+        add: Callable[[Transaction, list[Any]], Any]
+        if isinstance(first, schema.MessageLine):
+            find_new, add = self._new_messages, archive.add_messages
+        elif isinstance(first, schema.SummaryLine):
+            find_new, add = self._new_summaries, summaries.add
+        else:
+            find_new, add = self._new_facts, archive.add_facts
         async with self.database.user_transaction(self.user_id) as tx:
             fresh = await find_new(tx, entries)
-        count = await self._store(fresh, first, find_new) if fresh else 0
+        count = await self._store(fresh, first, find_new, add) if fresh else 0
         if isinstance(first, schema.MessageLine):
             self.report.new += count
-        else:
+        elif count:
             self.report.restored["facts" if isinstance(first, schema.FactLine) else "summaries"] += count
 
     async def _new_messages(self, tx: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
@@ -189,7 +190,9 @@ class _Restore:
                 self.diverged.add(conversation)
                 self.report.ignored[base.ERASED] += 1
             elif stored is None and message.seq in taken:
-                self.report.add_problem(ImportProblem(entry.where, TAKEN.format(message.seq)))
+                number = f"number {message.seq} of the conversation"
+                problem = f"{number} is another message here; the stored one stays as it is"
+                self.report.add_problem(ImportProblem(entry.where, problem))
             elif stored is None:
                 known_messages[message.id] = message
                 taken.add(message.seq)
@@ -207,7 +210,7 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known_ids = {summary.id for summary in await tx.get(summaries.some([entry.item.id for entry in rows]))}
+        known_ids = {summary.id for summary in await tx.get(summaries.read_by_ids([entry.item.id for entry in rows]))}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and await messages.is_anything_erased(tx)
         new = []
@@ -244,7 +247,9 @@ class _Restore:
             if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
                 self.report.ignored[base.ERASED] += 1
             elif missing:
-                self.report.add_problem(ImportProblem(entry.where, NO_SOURCE.format(missing[0])))
+                advice = "derive facts anew where it is missing for good"
+                reason = f"a message that says it is not there: {missing[0]}; {advice}"
+                self.report.add_problem(ImportProblem(entry.where, reason))
             elif fact.recipe != HAND and any(places.get(message) in self.diverged for message in said_in):
                 self.report.ignored["facts of conversations that are derived here"] += 1
             else:
@@ -275,49 +280,48 @@ class _Restore:
             if rows:
                 await messages.make_user(tx, batch[0].line.user)
                 await archive.add_documents(tx, rows, vectors)
-        self.report.restored["documents"] += len(rows)
+                self.report.restored["documents"] += len(rows)
 
     async def _store(
         self,
         fresh: Sequence[Entry[Any]],
         first: schema.ItemLine,
-        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
+        find_new: FindNew,
+        add: Callable[[Transaction, list[Any]], Any],
     ) -> int:
         """Add items that are new still when they are locked, and their chunks; return how many.
 
         Chunks have the file's vectors where these are of the active embedder, else new ones. No transaction is
         open while they are made.
         """
-        add: Callable[[Transaction, list[Any]], Any] = summaries.add
-        if not isinstance(first, schema.SummaryLine):
-            add = archive.add_messages if isinstance(first, schema.MessageLine) else archive.add_facts
 
-        async def write(tx: Transaction) -> Sequence[Entry[Any]]:
-            await messages.make_user(tx, first.user)
-            if isinstance(first, schema.FactLine):
-                await chunks.lock_user(tx)
-            elif not await messages.lock(tx, first.conversation_id):
-                # Its line was not read.
-                made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
-                await messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
-                await messages.lock(tx, first.conversation_id)
-            new: Sequence[Entry[Any]] = await find_new(tx, fresh)
-            if new:
-                await add(tx, [entry.item for entry in new])
-            return new
+        async def store(hashed: Mapping[UUID, list[NewChunk]], dependencies: Dependencies | None) -> int:
+            async with self.database.user_transaction(self.user_id) as tx:
+                await self._lock(tx, first)
+                new: Sequence[Entry[Any]] = await find_new(tx, fresh)
+                if new:
+                    await add(tx, [entry.item for entry in new])
+                added = [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]
+                if added and dependencies is not None:
+                    await chunks.add(tx, added, dependencies.model)
+            return len(new)
 
         async def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
             hashed = await to_thread(reader.hash_chunks, fresh, None if fits else dependencies)
-            async with self.database.user_transaction(self.user_id) as tx:
-                new = await write(tx)
-                if added := [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]:
-                    await chunks.add(tx, added, dependencies.model)
-            return len(new)
+            return await store(hashed, dependencies)
 
-        if any(entry.chunks for entry in fresh):
-            count: int = await self.run(store_with)
-            return count
-        async with self.database.user_transaction(self.user_id) as tx:
-            return len(await write(tx))
+        has_chunks = any(entry.chunks for entry in fresh)
+        count: int = await self.run(store_with) if has_chunks else await store({}, None)
+        return count
+
+    async def _lock(self, tx: Transaction, first: schema.ItemLine) -> None:
+        """Lock the conversation of an item, or the user for facts; make them where their lines were not read."""
+        await messages.make_user(tx, first.user)
+        if isinstance(first, schema.FactLine):
+            await chunks.lock_user(tx)
+        elif not await messages.lock(tx, first.conversation_id):
+            made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
+            await messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
+            await messages.lock(tx, first.conversation_id)

@@ -6,7 +6,6 @@ Ids follow from names (`memstore.ids`), so a line with another id is refused: it
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from functools import lru_cache
 from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
@@ -17,12 +16,11 @@ from sqlmodel import SQLModel
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.files import parse_object, printable
-from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json
+from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json, describe_errors
 from memstore.models import MAX_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
 FORMAT, FORMAT_VERSION = "memstore-export", 1
-HEADER, FOOTER = "export", "end"
 
 R = TypeVar("R", bound=SQLModel)
 NotBlank = Annotated[str, Field(pattern=r"\S")]
@@ -33,13 +31,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
-
-user_id = lru_cache(maxsize=1024)(ids.user_id)
-
-
-@lru_cache(maxsize=1024)
-def conversation_id(user: str, name: str) -> UUID:
-    return ids.conversation_id(user_id(user), name)
 
 
 class _Schema(BaseModel):
@@ -82,7 +73,7 @@ class _UserOwned(_Schema):
 
     @property
     def user_id(self) -> UUID:
-        return user_id(self.user)
+        return ids.user_id(self.user)
 
     def _expected_id(self) -> UUID | None:
         # Each kind of line that has an id follows it from other fields.
@@ -104,7 +95,7 @@ class _InConversation(_UserOwned):
 
     @property
     def conversation_id(self) -> UUID:
-        return conversation_id(self.user, self.conversation)
+        return ids.conversation_id(self.user_id, self.conversation)
 
 
 class ExportedEmbedder(_Schema):
@@ -313,13 +304,8 @@ def parse_line(line: bytes) -> AnyLine:
             check_json(parse_object(line), "the line")
         return _LINES.validate_json(line)
     except ValidationError as error:
-        details = error.errors(include_url=False, include_input=False)
-    reasons = []
-    for detail in details[:3]:
-        place, reason = ".".join(map(str, detail["loc"])), detail["msg"].removeprefix("Value error, ")
-        reasons.append(f"{place}: {reason}" if place else reason)
-    reasons += [f"and {len(details) - 3} more"] if len(details) > 3 else []
-    raise InvalidInput(printable(f"it is not as the format has it: {'; '.join(reasons)}", 500))
+        reasons = "; ".join(describe_errors(error))
+    raise InvalidInput(printable(f"it is not as the format has it: {reasons}", 500))
 
 
 def encode_vector(vector: Vectors) -> str:

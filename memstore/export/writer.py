@@ -35,7 +35,6 @@ from memstore.text import escape_controls
 
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
-LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
 
@@ -58,7 +57,7 @@ async def write_export(
         lines = _LineWriter(out)
         header = {"format": schema.FORMAT, "version": schema.FORMAT_VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
-        await lines.write(schema.HEADER, header)
+        await lines.write("export", header)
         export = _UserExport(lines, derived, progress)
         if isinstance(users, Sequence):
             for name in users:
@@ -67,7 +66,7 @@ async def write_export(
             async for name in users:
                 await export.write(database, name)
         counts = dict(lines.counts)
-        await lines.write(schema.FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
+        await lines.write("end", {"lines": counts, "sha256": lines.digest.hexdigest()})
         await lines.flush()
     kinds = ("user", "conversation", "message", "summary", "fact", "document")
     return ExportReport(*(counts.get(kind, 0) for kind in kinds))
@@ -196,11 +195,11 @@ class _LineWriter:
         self._buffer = bytearray()
 
     async def write(self, kind: str, line: Json) -> None:
-        """Write a line without what is None, and without what is empty as a rule."""
+        """Write a line without what is None, and without empty lists and objects that say nothing."""
         content = {
             key: value
             for key, value in line.items()
-            if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
+            if value is not None and (value not in ([], {}) or key in ("content", "value", "lines"))
         }
         text = json.dumps({"kind": kind} | content, ensure_ascii=False, separators=(",", ":"), default=_to_text)
         data = escape_controls(text).encode() + b"\n"

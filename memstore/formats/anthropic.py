@@ -9,10 +9,10 @@ cache goes from the tools over `system` to the messages.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from string import ascii_letters, digits
 from typing import Any, ClassVar
 
 from memstore.formats import parts
@@ -20,9 +20,6 @@ from memstore.formats.parts import ContentPart, PartKind, PromptContent, PromptP
 from memstore.models import INSTRUCTION_ROLES, Json, Role
 from memstore.tool_calls import arguments_of, name_of, stored_call
 
-# A user has the first word, whatever the window begins with.
-OPENING = "[Here the conversation opens.]"
-_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.STANDING_FACTS, PartKind.SUMMARIES)
 
 
@@ -71,8 +68,9 @@ def _alternate(below: Iterable[PromptPart]) -> list[Json]:
         if not blocks:
             continue
         role = Role.ASSISTANT if part.role == Role.ASSISTANT else Role.USER
+        # A user has the first word, whatever the window begins with.
         if not messages and role == Role.ASSISTANT:
-            messages.append({"role": "user", "content": [_text(OPENING)]})
+            messages.append({"role": "user", "content": [_text("[Here the conversation opens.]")]})
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += blocks
         else:
@@ -88,7 +86,8 @@ class _CallIds:
     open: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def of_call(self, id: object) -> str:
-        base = _NOT_IN_IDS.sub("_", str(id or "call"))
+        allowed = set(f"{ascii_letters}{digits}_-")
+        base = "".join(char if char in allowed else "_" for char in str(id or "call"))
         fresh, number = base, 1
         while fresh in self.used:
             number += 1

@@ -10,7 +10,6 @@ The parts before the bar do not depend on the question.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,6 @@ from memstore.language import LETTERS
 from memstore.models import Hit, Json, Message, Role, Summary, Tier, in_order_of_time
 from memstore.strategies.base import Block, Entry
 from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day, remove_controls
-
-_DATA = re.compile(r"data:([\w.+/-]+)(?:;[^,;]*)*;base64,(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +78,13 @@ def _media(source: object, url: object) -> dict[str, Any]:
         if source.get("type") == "base64":
             return {"media": str(source.get("media_type") or ""), "data": str(source.get("data") or "")}
         url = source.get("url")
-    data_url = _DATA.fullmatch(url) if isinstance(url, str) else None
-    if data_url:
-        return {"media": data_url[1], "data": data_url[2]}
-    return {"url": url if isinstance(url, str) else ""}
+    if not isinstance(url, str):
+        return {"url": ""}
+    head, _, data = url.partition(",")
+    media = head.removeprefix("data:").partition(";")[0]
+    if head.startswith("data:") and head.endswith(";base64") and media:
+        return {"media": media, "data": data}
+    return {"url": url}
 
 
 def plain_text(parts: Iterable[ContentPart]) -> str:

@@ -13,7 +13,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.errors import Conflict, Erased, InvalidInput
-from memstore.ingest.redaction import KEEP_ALL, Redactor
+from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import NewMessage, check_name, check_names, validate_message
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
@@ -25,6 +25,9 @@ from memstore.store.watermarks import DERIVERS
 OnConflict = Literal["error", "skip"]
 MessageInput = Mapping[str, Any] | Message | NewMessage
 UNCOUNTED_TOKENS = -1
+# Of an import or a restore: what is stored in one transaction, and held in memory.
+MAX_BATCH_ITEMS = 500
+MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ async def add_many(
     *,
     on_conflict: OnConflict = "error",
     max_bytes: int,
-    redactor: Redactor = KEEP_ALL,
+    redactor: Redactor,
 ) -> list[Message]:
     """Store messages in order, all or none; return them as stored, known ones included.
 
@@ -173,10 +176,9 @@ def _build_rows(
             rows.append(build_row(message, conversation, max_bytes))
         except InvalidInput as error:
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
-    if redactor.detectors:
-        redactor.reject_secret_names(user=conversation.user_name, conversation=conversation.name)
-        for row in rows:
-            redactor.redact_message(row)
+    redactor.reject_secret_names(user=conversation.user_name, conversation=conversation.name)
+    for row in rows:
+        redactor.redact_message(row)
     return rows
 
 
@@ -186,7 +188,7 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
         if isinstance(message, Mapping) and message.get(key, ours) != ours:
             raise InvalidInput(f"it is of the {key} {message[key]!r} and was given to {ours!r}.")
     new = validate_message(message, max_bytes=max_bytes)
-    return store.MESSAGE(
+    return store.build_message(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
         seq=0,

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from memstore.errors import InvalidInput, ProviderMissing
 from memstore.ingest.validation import text_of
+from memstore.language import SPOKEN_WORD, WORD, word_set
 from memstore.models import Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
@@ -27,28 +28,15 @@ from memstore.text import INVALID_CHARS, read_json
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
 Spans = Iterator[tuple[int, int]]
-MIN_SECRET_CHARS, MAX_NAME_CHARS = 4, 200
 # detect-secrets reads lines. Some of its patterns take quadratic time, so that a line of megabytes is read in pieces.
 PIECE, OVERLAP = 2000, 250
-DETECTORS = {
-    "artifactory": "ArtifactoryDetector",
-    "aws": "AWSKeyDetector",
-    "azure_storage_key": "AzureStorageKeyDetector",
-    "discord": "DiscordBotTokenDetector",
-    "github_token": "GitHubTokenDetector",  # nosec B105
-    "gitlab_token": "GitLabTokenDetector",  # nosec B105
-    "mailchimp": "MailchimpDetector",
-    "pypi_token": "PypiTokenDetector",  # nosec B105
-    "sendgrid": "SendGridDetector",
-    "slack": "SlackDetector",
-    "square_oauth": "SquareOAuthDetector",
-    "stripe": "StripeDetector",
-    "telegram_token": "TelegramBotTokenDetector",  # nosec B105
-    "twilio": "TwilioKeyDetector",
-}
+# The plugins of detect-secrets that know keys by their form; each module has one class.
+PLUGINS = word_set("""
+artifactory aws azure_storage_key discord github_token gitlab_token mailchimp pypi_token sendgrid slack square_oauth
+stripe telegram_token twilio
+""")
 
-SHORTEST_KEY = 16
-_LONG_WORD = re.compile(r"\S{16}")
+MIN_KEY_CHARS = 16
 # Those that detect-secrets does not know, or only in part.
 _KEYS = re.compile(
     r"\bgithub_pat_\w{22,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"
@@ -64,7 +52,6 @@ _PRIVATE_KEY = re.compile(
 )
 # Up to the last @ before a path, whatever signs the password has.
 _URL_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w\[])")
-_SAMPLE_PASSWORDS = {"pass", "passwd", "password", "secret"}
 
 _GAP = r"[ \u00a0\u2009\u202f\u2010-\u2015\u2212./_-]"
 _CARD = re.compile(
@@ -80,8 +67,6 @@ _ISSUER = re.compile(
     r"|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{12}"  # Maestro
 )
 _IBAN = re.compile(rf"(?<![^\W_])(?=(?P<number>[A-Z]{{2}}\d{{2}}(?:(?:{_GAP}|\s)?[A-Z\d]){{11,30}}))", re.IGNORECASE)
-_LAST_GROUP = re.compile(r"[\W_]*[^\W_]+\Z")
-_SIGNS = re.compile(r"[\W_]")
 
 _CALLED = (
     r"pass(?:word|wort|phrase|code|wd)|kennwort|contraseña|mot de passe|(?<![a-z])pwd|(?-i:(?<![A-Za-z])PIN)"
@@ -107,15 +92,17 @@ _PHRASE = re.compile(
     r"|(?:(?<=[:=：])|(?<=[:=：] ))(?P<words>\w{3,15}(?: \w{3,15}){3,11})(?=\s*(?:[.!?,;)\n]|\Z)))",
     re.IGNORECASE,
 )
-_PROSE = re.compile(
-    r"\b(?:the|an?|and|or|not|is|was|to|at|in|of|my|your|with|for|must|should|least|than|characters|required|der|die|das"
-    r"|und|oder|nicht|mit|zu|mein|dein|muss|mindestens|zeichen)\b",
-    re.IGNORECASE,
-)
+# Words of a sentence about passwords, which is no passphrase.
+_PROSE = word_set("""
+the a an and or not is was to at in of my your with for must should least than characters required
+der die das und oder nicht mit zu mein dein muss mindestens zeichen
+""")
 # The options of programs that take a password, and a variable of the environment.
-_ARGUMENT = r"(?:\"(?P<double>[^\"\n]{3,128})\"|'(?P<single>[^'\n]{3,128})'|(?P<bare>[^\s\"'|;&()<>\[]{3,128}))"
 _COMMANDS = [
-    re.compile(rf"\b{command}{_ARGUMENT}")
+    re.compile(
+        rf"\b{command}"
+        r"(?:\"(?P<double>[^\"\n]{3,128})\"|'(?P<single>[^'\n]{3,128})'|(?P<bare>[^\s\"'|;&()<>\[]{3,128}))"
+    )
     for command in (
         r"sshpass[ \t]+-p[ \t]*",
         r"(?:mysql|mariadb)[\w-]{0,12}\b[^\n|;&]{0,200}?[ \t]-p",
@@ -131,14 +118,6 @@ _COMMANDS = [
 ]
 # Names of values in JSON: `db_password`, `dbPassword`, `spring_datasource_password`, `api_keys`.
 _SECRET_NAME = re.compile(rf"(?:[a-z\d]++[_-])*[a-z]*?(?:{_CALLED}|secret)s?", re.IGNORECASE)
-_TOKEN_NAME = re.compile(r"tokens?", re.IGNORECASE)
-# Code that reads a password from elsewhere.
-_CODE = re.compile(
-    r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
-)
-_NO_WORD = re.compile(r"[\d!@#$%^&*?~+]")
-# Letters next to digits, as in no word and in no number.
-_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _BINARY = re.compile(
     r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
 )
@@ -200,6 +179,8 @@ class Redactor:
 
         Raises `InvalidInput` where its `external_id` is one.
         """
+        if not self.detectors:
+            return False
         self.reject_secret_names(external_id=message.external_id)
         counts: Counter[str] = Counter()
         parts = self._walk(message.parts, counts, "")
@@ -223,11 +204,11 @@ class Redactor:
             for name, member in value.items():
                 new = self.redact(name, counts) if isinstance(name, str) else name
                 new = new if new not in redacted else f"{new} {len(redacted)}"  # two names may become one mark
-                redacted[new] = self._walk(member, counts, str(name)[-MAX_NAME_CHARS:])
+                redacted[new] = self._walk(member, counts, str(name)[-200:])
             return redacted
         if isinstance(value, list | tuple):
             return [self._walk(member, counts, key) for member in value]
-        if type(value) not in (str, int) or len(text := str(value)) < MIN_SECRET_CHARS:
+        if type(value) not in (str, int) or len(text := str(value)) < 4:
             return value
         if (key in ("data", "file_data", "signature") or text.startswith("data:")) and _BINARY.fullmatch(text):
             return value
@@ -259,47 +240,46 @@ class Redactor:
         return json.dumps(redacted) if INVALID_CHARS.search(written) else written
 
 
-KEEP_ALL = Redactor({})
-
-
 def redactor_for(settings: Settings) -> Redactor:
-    return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else KEEP_ALL
+    return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else Redactor({})
 
 
 @cache
 def _load(kinds: frozenset[str]) -> Redactor:
     with require_extra("secrets", "detect_secrets", "stdnum"):
         luhn, iban = (import_module(f"stdnum.{name}") for name in ("luhn", "iban"))
-        plugins = [getattr(import_module(f"detect_secrets.plugins.{name}"), DETECTORS[name]) for name in DETECTORS]
-    patterns = [pattern for plugin in plugins for pattern in plugin.denylist]
+        modules = [import_module(f"detect_secrets.plugins.{name}") for name in sorted(PLUGINS)]
+    lists = [getattr(member, "denylist", None) for module in modules for member in vars(module).values()]
+    patterns = [pattern for denylist in lists if isinstance(denylist, list | tuple) for pattern in denylist]
 
     def detect_keys(text: str) -> Spans:
         yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
         for match in _URL_PASSWORD.finditer(text):
             value = match["value"]
-            if len(value) >= SHORTEST_KEY or not (_CODE.match(value) or value.lower() in _SAMPLE_PASSWORDS):
+            if len(value) >= MIN_KEY_CHARS or not (
+                _is_code(value) or value.lower() in ("pass", "passwd", "password", "secret")
+            ):
                 yield match.span("value")
-        if _LONG_WORD.search(text):
+        if any(len(word) >= MIN_KEY_CHARS for word in text.split()):
             yield from (match.span() for match in _KEYS.finditer(text))
             for start, piece in _pieces(text):
                 for match in chain.from_iterable(pattern.finditer(piece) for pattern in patterns):
-                    begin, end = match.span(1 if match.re.groups and len(match[1]) >= SHORTEST_KEY else 0)
+                    begin, end = match.span(1 if match.re.groups and len(match[1]) >= MIN_KEY_CHARS else 0)
                     yield start + begin, start + end
 
     def detect_cards(text: str) -> Spans:
         for match in _CARD.finditer(text):
-            digits = _SIGNS.sub("", match[0])
+            digits = _without_signs(match[0])
             if _ISSUER.fullmatch(digits) and luhn.is_valid(digits):
                 yield match.span()
 
     def detect_accounts(text: str) -> Spans:
         for match in _IBAN.finditer(text):
-            number = match["number"]
             # Other words stand next to a number.
-            while number and not iban.is_valid(_SIGNS.sub("", number)):
-                number = _LAST_GROUP.sub("", number)
-            if number:
-                yield match.start(), match.start() + len(number)
+            for stop in reversed([group.end() for group in SPOKEN_WORD.finditer(match["number"])]):
+                if iban.is_valid(_without_signs(match["number"][:stop])):
+                    yield match.start(), match.start() + stop
+                    break
 
     detectors = {"account": detect_accounts, "card": detect_cards, "key": detect_keys, "password": _detect_passwords}
     return Redactor({kind: detect for kind, detect in detectors.items() if kind in kinds})
@@ -319,26 +299,40 @@ def load_detectors() -> Redactor:
 def _detect_passwords(text: str) -> Spans:
     for match in _PASSWORD.finditer(text):
         value = match["value"]
-        if _NO_WORD.search(value) and not _CODE.match(value) and not set("()[]{}<>") & set(value):
+        is_word = not any(char.isdecimal() or char in "!@#$%^&*?~+" for char in value)
+        if not is_word and not _is_code(value) and not set("()[]{}<>") & set(value):
             yield match.span("value")
     for match in _PHRASE.finditer(text):
         name = "quoted" if match["quoted"] else "words"
-        if not _PROSE.search(match[name]):
+        if _PROSE.isdisjoint(WORD.findall(match[name].lower())):
             yield match.span(name)
     for command in _COMMANDS:
         for match in command.finditer(text):
             name = str(match.lastgroup)
-            if not _CODE.match(match[name]) and not match[name].startswith("["):
+            if not _is_code(match[name]) and not match[name].startswith("["):
                 yield match.span(name)
     yield from (match.span("value") for match in _TOKEN.finditer(text) if _is_token(match["value"]))
 
 
 def _is_token(value: str) -> bool:
-    return len(value) >= 16 and len(_MIXED.findall(value)) > 1 and not _CODE.match(value) and " " not in value
+    # Letters next to digits, as in no word and in no number.
+    changes = sum(
+        (first.isalpha() and second.isdecimal()) or (first.isdecimal() and second.isalpha())
+        for first, second in pairwise(value)
+    )
+    return len(value) >= MIN_KEY_CHARS and changes > 1 and not _is_code(value) and " " not in value
+
+
+def _is_code(value: str) -> bool:
+    """Return whether a value stands for one, or is code that reads it from elsewhere."""
+    starts = ("$", "<", "{", "%", "*", "your", "my", "xxx", "...", "os.", "env", "process.", "http:", "https:", "/")
+    head, *names = value.split(".")
+    is_path = bool(names) and value.isascii() and all(name.isidentifier() for name in (head, *names))
+    return value.lower().startswith(starts) or (is_path and not any(map(str.isdigit, head)))
 
 
 def _is_secret_name(key: str, value: str) -> bool:
-    return _is_token(value) if _TOKEN_NAME.fullmatch(key) else _SECRET_NAME.fullmatch(key) is not None
+    return _is_token(value) if key.lower() in ("token", "tokens") else _SECRET_NAME.fullmatch(key) is not None
 
 
 def _replace(text: str, secrets: Iterable[Secret], counts: Counter[str] | None) -> str:
@@ -349,6 +343,10 @@ def _replace(text: str, secrets: Iterable[Secret], counts: Counter[str] | None) 
         if counts is not None:
             counts[secret.kind] += 1
     return "".join([*kept, text[stop:]])
+
+
+def _without_signs(number: str) -> str:
+    return "".join(filter(str.isalnum, number))
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from numbers import Real
+from string import hexdigits
 from types import NoneType
 from typing import Annotated, Any, get_args
 from uuid import UUID
@@ -32,10 +33,8 @@ from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role, Scope
 from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
-# A speaker stands before each of their chunks, and tags are stored with it.
-MAX_NAME_CHARS = 200
-LARGEST_LIMIT = 1_000_000
-MOST_OFFSET = 2**31 - 1
+MAX_LIMIT = 1_000_000
+MAX_OFFSET = 2**31 - 1
 
 
 def _check_content(value: object) -> object:
@@ -64,7 +63,8 @@ def _check_call(call: Json) -> Json:
     return call
 
 
-Name = Annotated[str, Strict(), Field(min_length=1, max_length=MAX_NAME_CHARS)]
+# A speaker stands before each of their chunks, and tags are stored with it.
+Name = Annotated[str, Strict(), Field(min_length=1, max_length=200)]
 UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
 
 
@@ -122,8 +122,6 @@ def drop_empty_keys(data: object) -> object:
 
 # Made once: `dumps` makes one for each value.
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
-_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
 def validate_message(data: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
@@ -132,10 +130,11 @@ def validate_message(data: Mapping[str, Any] | Message | NewMessage, *, max_byte
     try:
         message = data if isinstance(data, NewMessage) else NewMessage.model_validate(drop_empty_keys(_keys(data)))
     except ValidationError as error:
-        raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
+        hint = "memstore does not know this key; put what is yours under metadata"
+        raise InvalidInput(f"{'; '.join(describe_errors(error, hint))}.") from None
     size = 0
-    for name in TEXTUAL:
-        value = getattr(message, name)
+    for name in NewMessage.model_fields:
+        value = None if name in ("role", "occurred_at") else getattr(message, name)
         if isinstance(value, str):
             check_text(value, name)
             size += len(value.encode())
@@ -172,7 +171,7 @@ def check_json(value: object, what: str) -> int:
         written = _JSON.encode(value)
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{what} must be JSON: {error}.") from None
-    if INVALID_CHARS.search(written) or ("\\u0000" in written and _ESCAPED_NUL.search(written)):
+    if INVALID_CHARS.search(written) or "\\u0000" in written.replace("\\\\", ""):
         raise InvalidInput(f"{what} holds a NUL or half a surrogate pair, which Postgres cannot store; remove it.")
     return len(written.encode())
 
@@ -184,12 +183,13 @@ def _keys(data: Mapping[str, Any] | Message) -> Mapping[str, Any]:
     return {key: getattr(data, key) for key in keys} | {"metadata": data.meta}
 
 
-def _reasons(error: ValidationError) -> Iterator[str]:
-    for detail in error.errors(include_url=False):
-        place = ".".join(str(part) for part in detail["loc"] if not str(part).startswith(("list[", "strict")))
+def describe_errors(error: ValidationError, unknown_key: str = "memstore does not know this key") -> Iterator[str]:
+    """Yield each reason behind its place."""
+    for detail in error.errors(include_url=False, include_input=False):
+        place = ".".join(str(part) for part in detail["loc"] if not str(part).startswith(("list[", "strict", "[key")))
         reason = detail["msg"].removeprefix("Value error, ")
         if detail["type"] == "extra_forbidden":
-            reason = "memstore does not know this key; put what is yours under metadata"
+            reason = unknown_key
         elif detail["type"] in ("timezone_aware", "datetime_from_date_parsing", "datetime_parsing"):
             reason = f"{reason}; give a time with its zone, such as 2026-01-31T18:00:00+01:00"
         yield f"{place}: {reason}" if place else reason
@@ -214,7 +214,7 @@ def check_query(query: str, min_score: object = None) -> None:
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
 
-def check_number(value: int, name: str, least: int = 1, most: int = LARGEST_LIMIT) -> None:
+def check_number(value: int, name: str, least: int = 1, most: int = MAX_LIMIT) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(f"{name}={value!r:.60}: give a whole number from {least} to {most:,}.")
 
@@ -316,7 +316,7 @@ def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:
 def parse_id_prefix(prefix: str) -> tuple[UUID, UUID]:
     """Return the least and the greatest id that begin with these hexadecimal digits; dashes do not count."""
     digits = prefix.replace("-", "") if isinstance(prefix, str) else ""
-    if not re.fullmatch(r"[0-9a-fA-F]{4,32}", digits):
+    if not 4 <= len(digits) <= 32 or not set(digits) <= set(hexdigits):
         raise InvalidInput(f"{prefix!r:.60} is not how an id begins; give 4 hexadecimal digits or more.")
     return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
@@ -335,7 +335,25 @@ def validate_days(value: object) -> float | None:
     return float(value)
 
 
-MOST_TYPES, LONGEST_INSTRUCTIONS = 20, 2000
+def _check_line(text: str) -> str:
+    if not text.strip() or len(text.splitlines()) > 1:
+        raise ValueError("it is one line that is not blank")
+    return text
+
+
+def _check_type_name(name: str) -> str:
+    if re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name) is None:
+        raise ValueError("it cannot name a type: give at most 40 small letters, digits and _")
+    return name
+
+
+def _check_own_type(name: str) -> str:
+    if name in FACT_TYPES:
+        raise ValueError(f"give none of memstore's types ({', '.join(FACT_TYPES)}) to one of your own")
+    return name
+
+
+FactTypeName = Annotated[str, AfterValidator(_check_type_name)]
 
 
 class OwnFactType(BaseModel):
@@ -343,8 +361,8 @@ class OwnFactType(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    description: Annotated[str, Strict(), Field(min_length=1, max_length=200)]
-    words: list[Annotated[str, Strict(), Field(min_length=1, max_length=40)]] = Field(
+    description: Annotated[str, Strict(), Field(min_length=1, max_length=200), AfterValidator(_check_line)]
+    words: list[Annotated[str, Strict(), Field(min_length=1, max_length=40), AfterValidator(_check_line)]] = Field(
         default_factory=list, max_length=20
     )
 
@@ -354,31 +372,19 @@ class OwnFactType(BaseModel):
         return {"description": value} if isinstance(value, str) else value
 
 
-_OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
-_TYPE_NAME = r"[a-z][a-z0-9_]{0,39}"
-FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME}$")]
+_OWN_TYPES = TypeAdapter(
+    Annotated[dict[Annotated[FactTypeName, AfterValidator(_check_own_type)], OwnFactType], Field(max_length=20)]
+)
 
 
 def validate_fact_types(value: object) -> Json | None:
     if value is None:
         return None
     check_json(value, "fact_types")
-    if not isinstance(value, dict) or len(value) > MOST_TYPES:
-        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with a description.")
-    for name in value:
-        if not isinstance(name, str) or not re.fullmatch(_TYPE_NAME, name) or name in FACT_TYPES:
-            raise InvalidInput(
-                f"fact_types: {name!r:.60} cannot name a type of your own: give at most 40 small letters, "
-                f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
-            )
     try:
         types = _OWN_TYPES.validate_python(value)
     except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors(include_url=False)]
-        raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
-    texts = [text for fact_type in types.values() for text in (fact_type.description, *fact_type.words)]
-    if any(not text.strip() or len(text.splitlines()) > 1 for text in texts):
-        raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")
+        raise InvalidInput(f"fact_types: {'; '.join(describe_errors(error))}.") from None
     return {name: fact_type.model_dump(exclude_defaults=True) for name, fact_type in types.items()}
 
 
@@ -386,10 +392,10 @@ def validate_fact_instructions(value: object) -> str | None:
     if value is None:
         return None
     check_text(value, "fact_instructions")
-    if len(text := str(value).strip()) > LONGEST_INSTRUCTIONS:
+    if len(text := str(value).strip()) > 2000:
         raise InvalidInput(
-            f"fact_instructions have {len(text):,} characters, and may have {LONGEST_INSTRUCTIONS:,}: a model reads "
-            "them with every segment. Make them shorter."
+            f"fact_instructions have {len(text):,} characters, and may have 2,000: a model reads them with every "
+            "segment. Make them shorter."
         )
     return text
 

@@ -20,7 +20,7 @@ LETTERS = re.compile(r"[^\W\d_]+")
 SPOKEN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 QUESTION_MARKS = ("?", "？", "؟")
-_CLOSING_MARKS = "\"'”’)»* "
+_CLOSING_MARKS = "\"'”’)»*!！ "
 
 _LISTS: dict[str, dict[str, str]] = {
     code: tomllib.loads((files("memstore.language") / f"{code}.toml").read_text(encoding="utf-8")) for code in LANGUAGES
@@ -108,5 +108,5 @@ def has_word(text: str, word: str, *, ignore_case: bool = True) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text ends with a question."""
+    """Return whether a text ends with a question: "Really?!" too."""
     return text.rstrip(_CLOSING_MARKS).endswith(QUESTION_MARKS)

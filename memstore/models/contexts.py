@@ -182,9 +182,10 @@ class Receipt:
             outside = [decision for decision in self.left_out if decision.section == section]
             lines.append(f"{section}: {len(inside)} in, {len(outside)} out")
             for sign, decisions in (("+", inside), ("-", outside)):
-                lines += [f"  {sign} {_explain(decision, self)}" for decision in decisions[:MAX_LISTED_ITEMS]]
-                if len(decisions) > MAX_LISTED_ITEMS:
-                    lines.append(f"  {sign} and {len(decisions) - MAX_LISTED_ITEMS:,} more")
+                listed = decisions[:12]
+                lines += [f"  {sign} {_explain(decision, self)}" for decision in listed]
+                if decisions[12:]:
+                    lines.append(f"  {sign} and {len(decisions) - len(listed):,} more")
         for step in self.compressed:
             size = f"{step.tokens_before:,} → {step.tokens_after:,} tokens"
             lines.append(f"{step.strategy}: {quantify(step.turns, 'turn')}, {size}")
@@ -229,9 +230,6 @@ class Profile:
         return as_json(self, exclude={"receipt"}) | {"receipt": self.receipt.as_dict()}
 
 
-MAX_LISTED_ITEMS, MAX_ITEM_CHARS = 12, 64
-
-
 def _explain(decision: Decision, receipt: Receipt) -> str:
     largest = sorted(decision.parts.items(), key=lambda part: (-part[1], part[0]))
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
@@ -254,7 +252,7 @@ def _preview(decision: Decision) -> str:
     if not decision.preview:
         return f"[{decision.kind} {decision.id}]" if decision.id else f"[{decision.kind}]"
     line = " ".join(decision.preview.split())
-    return f"“{line if len(line) <= MAX_ITEM_CHARS else f'{line[: MAX_ITEM_CHARS - 1].rstrip()}…'}”"
+    return f"“{line if len(line) <= 64 else f'{line[:63].rstrip()}…'}”"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +261,14 @@ class Statistics:
 
     Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
     each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
+    `strategy` has names, comma-separated.
     """
 
     tokens: int
     budget: int | None
     messages_kept: int
     messages_total: int
-    strategy: str = "none"  # names, comma-separated
+    strategy: str = "none"
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property

@@ -108,7 +108,6 @@ QUARANTINED = "quarantined"
 # "ended" and "expired" are in no column: facts are returned with them
 STORED_ACTIVE = ("active", "ended", "expired")
 FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
-_KINDS = dict.fromkeys(("event", "plan", "decision", "task"), "episodic") | {"procedure": "procedural"}
 # The recipe and the actor of what people enter themselves.
 HAND = "hand"
 
@@ -130,7 +129,9 @@ def latest_first(facts: Iterable[Fact]) -> list[Fact]:
 
 def kind_of(type: str) -> str:
     """Return the kind of a fact of this type: episodic, procedural or semantic."""
-    return _KINDS.get(type, "semantic")
+    if type in ("event", "plan", "decision", "task"):
+        return "episodic"
+    return "procedural" if type == "procedure" else "semantic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,8 @@ from memstore.settings import ONNX_MINILM, Settings, load as load_settings
 
 Vectors = NDArray[np.float32]
 Scores = NDArray[np.floating[Any]]
-ChatMessage = Mapping[str, str]  # of "role" and "content"
+# Of "role" and "content".
+ChatMessage = Mapping[str, str]
 CountKind = Literal["exact", "server", "estimated", "upper_bound"]
 T = TypeVar("T", bound=BaseModel)
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from numpy.typing import NDArray
 
-B = TypeVar("B")
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -38,7 +37,7 @@ class BatchWorkers:
         # By process: a forked child has none of its parent's threads.
         self._pools: dict[int, ThreadPoolExecutor] = {}
 
-    def run(self, work: Callable[[B], R], batches: Sequence[B]) -> list[R]:
+    def run(self, work: Callable[[T], R], batches: Sequence[T]) -> list[R]:
         """Return `work(batch)` for each batch, in order; raise the first error, and cancel what has not begun."""
         process = os.getpid()
         pool = self._pools.get(process) or self._pools.setdefault(process, ThreadPoolExecutor(self._threads))

@@ -28,8 +28,6 @@ from memstore.providers.tiktoken import CountCache
 from memstore.text import replace_surrogates
 from memstore.tool_calls import name_of, raw_arguments
 
-TOKENIZER, CONFIG_FILE, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
-
 
 def load(model: str) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
@@ -37,9 +35,9 @@ def load(model: str) -> TokenizerCounter:
     The folder must have a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
     """
     path = Path(model).expanduser()
-    folder, file = (path, path / TOKENIZER) if path.is_dir() else (path.parent, path)
+    folder, file = (path, path / "tokenizer.json") if path.is_dir() else (path.parent, path)
     if not model or not file.is_file():
-        raise ProviderMissing(f"{file} is not there: write tokenizer:FOLDER, with the folder of a model's {TOKENIZER}.")
+        raise ProviderMissing(f"{file} is not there: write tokenizer:FOLDER, with the folder of a model's files.")
     return TokenizerCounter(file, folder)
 
 
@@ -50,7 +48,7 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        config_file = folder / CONFIG_FILE
+        config_file = folder / "tokenizer_config.json"
         try:
             config: dict[str, Any] = json.loads(_read(config_file)) if config_file.is_file() else {}
         except ValueError as error:
@@ -61,7 +59,7 @@ class TokenizerCounter:
         variables = {key: text for key, text in written.items() if text and isinstance(text, str)}
         source = _read(file)
         digest = sha256("\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode())
-        self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{digest.hexdigest()[:12]}"
+        self.name = f"tokenizer:{folder if file.name == 'tokenizer.json' else file}@{digest.hexdigest()[:12]}"
         try:
             tokenizer = Tokenizer.from_str(source)
         except Exception as error:
@@ -162,12 +160,13 @@ def _length(tokenizer: Tokenizer, text: str) -> int:
 
 
 def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    if (folder / TEMPLATE).is_file():
-        return {"default": _read(folder / TEMPLATE)}
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return {"default": _read(file)}
     value = config.get("chat_template") or []
     named = {"default": value} if isinstance(value, str) else {entry["name"]: entry["template"] for entry in value}
     if "default" not in named:
-        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG_FILE} there.")
+        raise ProviderMissing(f"{folder} has no chat template: put the model's {file.name} there.")
     return named
 
 

@@ -24,24 +24,20 @@ from memstore.text import replace_surrogates
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 import onnxruntime
 
-MODEL = "all-MiniLM-L6-v2"
-FOLDER = Path(__file__).with_name(MODEL)
-GRAPH = Path(__file__).with_name("minilm.onnx")
+FOLDER = Path(__file__).with_name("all-MiniLM-L6-v2")
 WEIGHTS_FILE = FOLDER / "model.safetensors"
 WEIGHTS_BYTES = 67_427_480
 DIMENSIONS = 384
 # [CLS] and [SEP] included.
 WINDOW_TOKENS = 256
 # Larger batches are slower on CPUs, and take more memory.
-MAX_BATCH_TEXTS, MAX_BATCH_TOKENS = 8, 1024
-# Each thread takes up to 40 MB, and a container may have fewer processors than it sees.
-MAX_THREADS = 8
+MAX_BATCH_TEXTS = 8
 
 
 def load(model: str) -> MiniLM:
     """Return the embedder; `model` is "" or "all-MiniLM-L6-v2"."""
-    if model not in ("", MODEL):
-        raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
+    if model not in ("", FOLDER.name):
+        raise ProviderMissing(f"onnx has {FOLDER.name} alone. Name the model as sentence-transformers:{model} instead.")
     try:
         size = WEIGHTS_FILE.stat().st_size
     except OSError as error:
@@ -67,7 +63,7 @@ class MiniLM:
         threads = threads or default_threads()
         self._workers, self._questions = BatchWorkers(threads), BatchWorkers(threads)
         self._tokenizer = load_tokenizer()
-        self._sessions = GraphSessions(GRAPH)
+        self._sessions = GraphSessions(Path(__file__).with_name("minilm.onnx"))
         self._sessions.get()
 
     def __repr__(self) -> str:
@@ -91,7 +87,7 @@ class MiniLM:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        batches = by_length(list(map(len, tokens)), MAX_BATCH_TEXTS, MAX_BATCH_TOKENS)
+        batches = by_length(list(map(len, tokens)), MAX_BATCH_TEXTS, area=1024)
         self._workers.fill(vectors, self._embed, tokens, batches)
         return vectors
 
@@ -115,9 +111,12 @@ class MiniLM:
 
 
 def default_threads() -> int:
-    """Return how many threads compute: one for each processor, up to a limit."""
+    """Return how many threads compute: one for each processor, up to 8.
+
+    Each takes up to 40 MB, and a container may have fewer processors than it sees.
+    """
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(MAX_THREADS, processors)
+    return min(8, processors)
 
 
 def load_tokenizer() -> Tokenizer:

@@ -1,13 +1,14 @@
-"""Models that Ollama serves, by its own library: chat models and embedders.
+"""Models that Ollama serves, over its HTTP API: chat models and embedders.
 
 Ollama's silent ways out are closed: the window is asked for with every call (`num_ctx`), cutting is forbidden
-(`truncate`, `shift`), and the server's counts are compared with what was sent. Of the environment, the
-library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` is ignored: `ollama_url`
-counts.
+(`truncate`, `shift`, which its own library does not offer), and the server's counts are compared with what was sent. Of
+the environment, `OLLAMA_API_KEY` is read, and for other machines the proxies' variables; `OLLAMA_HOST` is ignored:
+`ollama_url` counts.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import ssl
 import time
@@ -17,22 +18,18 @@ from contextlib import closing, contextmanager, suppress
 from functools import cache
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
+from memstore.models import Json
 from memstore.plugins import require_extra
 from memstore.providers import connections, services
-from memstore.providers.connections import ServedEmbedder, TransientError, hide_key
-from memstore.providers.services import INFO_TIMEOUT_SECONDS, ChatRequest, Json, RawAnswer, ServedChatModel, count_in
+from memstore.providers.connections import ServedEmbedder, TransientError, count_in, hide_key
+from memstore.providers.services import INFO_TIMEOUT_SECONDS, ChatRequest, RawAnswer, ServedChatModel
 from memstore.settings import Settings
 
-with require_extra("ollama", "ollama", "httpx"):
+with require_extra("ollama", "httpx"):
     import httpx
-    import ollama
 
 # A queue asks again soon, and loading takes longer than most answers.
 KEEP_ALIVE = "10m"
-# A quote repeats the prompt; the server's default penalty of 1.1 works against that.
-OPTIONS = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
-# A loaded model with less is another program's, and is loaded anew with what is asked for.
-DEFAULT_WINDOW = 4096
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -77,59 +74,64 @@ class OllamaServer:
 
         Raises as a `ChatEndpoint` does, and TimeoutError after so many seconds of silence.
         """
-        # The library's public methods have no `truncate` and no `shift`; all of them go through `_request`.
-        with self._client(model, seconds) as client:
-            answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
-        if "error" in answer:
-            raise connections.reported(model, hide_key(str(answer["error"]), _key()))
-        return answer
+        with self._response(path, model, body, seconds) as response:
+            return _parse(model, response.read())
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
         """Yield the JSON objects of a streamed answer; who stops reading hangs up, and so ends the server's work."""
-        with self._client(model, seconds) as client:
-            for part in client._request(dict, "POST", path, json=body, stream=True):
+        with self._response(path, model, body, seconds) as response:
+            for line in response.iter_lines():
+                part = _parse(model, line)
                 yield part
                 if part.get("done") is True:
                     return
         raise TransientError("it ended before it was done")
 
     @contextmanager
-    def _client(self, model: str, seconds: float) -> Iterator[ollama.Client]:
-        """Yield a client for one request, whose errors are ours."""
-        seen: list[httpx.Response] = []
-        client = ollama.Client(
-            self.url,
+    def _response(self, path: str, model: str, body: Json | None, seconds: float) -> Iterator[httpx.Response]:
+        """Yield the answer to a request, of which only the head was read; errors are ours."""
+        key = _key()
+        client = httpx.Client(
             timeout=httpx.Timeout(seconds, connect=min(connections.CONNECT_SECONDS, seconds)),
             verify=_certificates(),
             # A proxy's own 127.0.0.1 is another one.
             trust_env=not connections.is_local(self.url),
-            # Messages go to the server that was named, and to no other.
-            follow_redirects=False,
-            event_hooks={"response": [seen.append]},
+            headers={"Authorization": f"Bearer {key}"} if key else {},
         )
+        method = "GET" if body is None else "POST"
         try:
-            with client:
-                yield client
+            with client, client.stream(method, f"{self.url}{path}", json=body) as response:
+                if not response.is_success:
+                    raise self._refusal(model, response, response.read())
+                yield response
         except httpx.ReadTimeout as error:
             raise TimeoutError from error
-        except (ConnectionError, httpx.HTTPError) as error:
+        except httpx.HTTPError as error:
             raise TransientError(f"{type(error).__name__}: {error}") from error
-        except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
-            # The library raises its own error, or Python's if a body is not the JSON object that it expects.
-            if seen and not seen[-1].is_success:
-                # The server's answer may repeat the key.
-                raise self._refusal(model, seen[-1], str(getattr(error, "error", error))) from None
-            if isinstance(error, ollama.ResponseError):  # a line of a stream
-                raise connections.reported(model, hide_key(error.error, _key())) from None
+        except (ValueError, RecursionError) as error:
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
-    def _refusal(self, model: str, response: httpx.Response, why: str) -> ProviderError | TransientError:
-        code, why = response.status_code, hide_key(why, _key())
+    def _refusal(self, model: str, response: httpx.Response, content: bytes) -> ProviderError | TransientError:
+        code, why = response.status_code, content.decode("utf-8", "replace")
+        with suppress(ValueError):
+            why = connections.error_text(json.loads(content)) or why
+        # The server's answer may repeat the key.
+        why = hide_key(why, _key())
         if code == 404:
             return ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why[:300]})")
         if code in (401, 403):
             why = f"{why[:200]} OLLAMA_API_KEY holds it."
         return connections.refusal(self.service, model, code, why, response.headers.get("retry-after"))
+
+
+def _parse(model: str, text: str | bytes) -> Json:
+    """Return the JSON object of an answer, or of a line of a stream; raise the error that it reports."""
+    answer = json.loads(text)
+    if not isinstance(answer, dict):
+        raise TransientError("its answer is no JSON object")
+    if "error" in answer:
+        raise connections.reported(model, hide_key(str(answer["error"]), _key()))
+    return answer
 
 
 def _key() -> str | None:
@@ -184,7 +186,8 @@ class OllamaChat:
         trained = count_in(about, f"{about.get('general.architecture')}.context_length")
         name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
         loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
-        return services.ModelInfo(name, trained, loaded if loaded >= DEFAULT_WINDOW else None)
+        # Below Ollama's default it is another program's, and is loaded anew with what is asked for.
+        return services.ModelInfo(name, trained, loaded if loaded >= 4096 else None)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
@@ -233,7 +236,9 @@ class OllamaChat:
             "options": options,
         }
         if request.schema is not None:
-            body |= {"format": request.schema, "options": options | OPTIONS}
+            # A quote repeats the prompt; the server's default penalty of 1.1 works against that.
+            chosen = {"temperature": 0, "seed": 1, "repeat_penalty": 1.0}
+            body |= {"format": request.schema, "options": options | chosen}
         return body
 
     def _recount(self, request: ChatRequest, seconds: float) -> int | None:

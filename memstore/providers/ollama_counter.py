@@ -176,8 +176,6 @@ PATTERNS = {
     "tekken": tiktoken.words_by_case(r"\p{N}", ""),
     "gpt-4o": tiktoken.words_by_case(r"\p{N}{1,3}", f"{tiktoken.SUFFIX}?"),
 }
-# They take a word that is in the vocabulary as it is, whatever its merges say.
-WHOLE_WORDS = {"llama-bpe", "tekken"}
 
 
 def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
@@ -201,12 +199,15 @@ def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
 
 
 def _byte_level(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | None:
-    pattern, merges = PATTERNS.get(str(gguf.get("pre"))), gguf.get("merges")
+    pattern_name, merges = str(gguf.get("pre")), gguf.get("merges")
+    pattern = PATTERNS.get(pattern_name)
     if pattern is None or not isinstance(merges, list):
         return None
     pairs = [tuple(merge.split(" ", 1)) for merge in merges]
     ids = {token: number for number, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(ids, pairs, ignore_merges=gguf.get("pre") in WHOLE_WORDS))
+    # They take a word that is in the vocabulary as it is, whatever its merges say.
+    takes_words = pattern_name in ("llama-bpe", "tekken")
+    tokenizer = Tokenizer(models.BPE(ids, pairs, ignore_merges=takes_words))
     by_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), by_bytes])
     return tokenizer

@@ -9,32 +9,27 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from threading import Lock
 from typing import Any
-from weakref import finalize
 
 import numpy as np
 from pydantic import SecretStr
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
+from memstore.models import Json
 from memstore.plugins import require_extra
 from memstore.providers import Scores, connections, services
-from memstore.providers.connections import ServedEmbedder, TransientError, hide_key
-from memstore.providers.services import ChatRequest, Json, RawAnswer, ServedChatModel, count_in
+from memstore.providers.connections import RequestRefused, ServedEmbedder, TransientError, count_in
+from memstore.providers.services import ChatRequest, RawAnswer, ServedChatModel
 from memstore.settings import OPENAI, Settings
 from memstore.text import replace_surrogates
 
 with require_extra("openai", "openai"):
     import openai
 
-# Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
-WINDOW, LOCAL_WINDOW = 16_384, 4096
-RERANK_SECONDS = 10.0
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
 _SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
 _ENDED = ("stop", None, "tool_calls")
@@ -46,7 +41,8 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     return ServedChatModel(
         OpenAIChat(_require_model(model), server),
         window=settings.openai_context_tokens,
-        default_window=LOCAL_WINDOW if server.is_local else WINDOW,
+        # On this machine Ollama's /v1 cuts in silence what is beyond its default.
+        default_window=4096 if server.is_local else 16_384,
         timeout=settings.openai_timeout_seconds,
         timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
     )
@@ -80,97 +76,30 @@ def _server(settings: Settings, url: str | None = None, key: SecretStr | None = 
     return OpenAIServer(url, secret or (os.environ.get("OPENAI_API_KEY", "") if url == OPENAI else ""))
 
 
-class OpenAIServer:
-    """One server. Raises as a `ChatEndpoint` does."""
+class OpenAIServer(connections.SDKServer):
+    """One server that speaks OpenAI's API."""
 
     def __init__(self, url: str, key: str) -> None:
-        self.url = url
-        self.service = f"The server at {url}"
-        self._key = key
-        self.is_local = connections.is_local(url)
+        headers = {
+            "Authorization": f"Bearer {key or 'none'}",
+            "Accept-Encoding": "identity",
+            # Of OPENAI_ORG_ID and OPENAI_PROJECT_ID, which are OpenAI's.
+            "OpenAI-Organization": openai.Omit(),
+            "OpenAI-Project": openai.Omit(),
+        }
+        super().__init__(openai, openai.OpenAI, f"The server at {url}", url, key, headers)
 
-    def get(self, path: str, seconds: float) -> Any:
-        """Return the JSON that the server answers."""
-        with self._client("", seconds) as client:
-            return client.get(path, cast_to=object)
+    def name_of(self, model: str) -> str:
+        """Return the name of an embedder or a reranker: at two servers, one name may be two models."""
+        return f"openai:{model}" if self.url == OPENAI else f"openai:{model}@{self.url}"
 
-    def post(self, path: str, model: str, body: Json, seconds: float) -> Json:
-        """Return the JSON object that the server answers."""
-        with self._client(model, seconds) as client:
-            answer = client.post(path, body=body, cast_to=object)
-        if not isinstance(answer, dict):
-            raise TransientError(f"its answer is no JSON object ({type(answer).__name__})")
-        if answer.get("error"):
-            raise self._reported(model, answer["error"])
-        return answer
-
-    def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
-        """Yield the JSON objects of a streamed answer as they come."""
-        with self._client(model, seconds) as client:
-            parts = client.post(path, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])
-            with parts:
-                for part in parts:
-                    if isinstance(part, dict):
-                        yield part
-
-    @cached_property
-    def _connected(self) -> openai.OpenAI:
-        # What the library takes from its own environment would go to any server.
-        lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
-        foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.split(":")[0].strip() for line in lines))
-        headers: dict[str, Any] = dict.fromkeys(foreign, openai.Omit())
-        # The library will not go without a key.
-        key = self._key or "none"
-        headers |= {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity"}
-        # Messages go to the server that was named, and to no other. A proxy's own 127.0.0.1 is another one.
-        http_client = openai.DefaultHttpxClient(follow_redirects=False, trust_env=not self.is_local)
-        client = openai.OpenAI(
-            api_key=key, default_headers=headers, base_url=self.url, max_retries=0, http_client=http_client
-        )
-        finalize(self, client.close).atexit = False
-        return client
-
-    @contextmanager
-    def _client(self, model: str, seconds: float) -> Iterator[openai.OpenAI]:
-        """Yield a client for one request, whose errors are ours."""
-        try:
-            connect = min(connections.CONNECT_SECONDS, seconds)
-            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=connect))
-        except openai.APITimeoutError as error:
-            raise TimeoutError from error
-        except openai.APIStatusError as error:
-            # The server's answer may repeat the key.
-            raise self._refusal(model, error) from None
-        except openai.APIConnectionError as error:
-            raise TransientError(hide_key(f"{error} {error.__cause__ or ''}".strip(), self._key)) from None
-        except openai.APIError as error:  # within a stream
-            raise self._reported(model, error.body or str(error)) from None
-        except (openai.OpenAIError, ValueError, RecursionError) as error:
-            raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
-
-    def _refusal(self, model: str, error: openai.APIStatusError) -> ProviderError | TransientError:
-        code, why = error.status_code, hide_key(_message_of(error.body) or str(error), self._key)
+    def _refusal(self, model: str, error: openai.APIStatusError, why: str) -> ProviderError | TransientError:
         if error.code == "insufficient_quota":
             return ModelUnavailable(f"{self.service} says that the account has no quota left: {why[:300]}")
         # Of llama-cpp-python, for what it does not know.
-        if code >= 500 and "validation error" in why:
-            code = 422
-        refused = connections.refusal(self.service, model, code, why, error.response.headers.get("retry-after"))
-        return _Refused(str(refused)) if type(refused) is ProviderError else refused
-
-    def _reported(self, model: str, error: object) -> ProviderError | TransientError:
-        return connections.reported(model, hide_key(_message_of({"error": error}) or str(error), self._key))
-
-
-class _Refused(ProviderError):
-    """A request that the server does not take as it is."""
-
-
-def _message_of(body: object) -> str:
-    """Return what the body of an error says, as OpenAI, vLLM, TEI and others write it."""
-    while isinstance(body, dict):
-        body = body.get("error") or body.get("message") or body.get("detail")
-    return body if isinstance(body, str) else json.dumps(body) if body else ""
+        if error.status_code >= 500 and "validation error" in why:
+            return connections.refusal(self.service, model, 422, why)
+        return super()._refusal(model, error, why)
 
 
 class OpenAIChat:
@@ -244,13 +173,13 @@ class OpenAIChat:
             body = self._body(request)
             try:
                 return send(body)
-            except _Refused as error:
+            except RequestRefused as error:
                 with self._lock:
                     # Whether another thread has met the same.
                     is_other = self._body(request) != body
                     can_adapt = is_other or self._adapt(str(error), request)
                 if not can_adapt:
-                    raise ProviderError(str(error)) from None
+                    raise
 
     def _body(self, request: ChatRequest) -> Json:
         body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
@@ -284,12 +213,11 @@ class OpenAIChat:
             if name in why and name not in self._left_out:
                 self._left_out.add(name)
                 return True
-        if request.schema is not None and re.search(r"response_format|json_schema|json_object", why):
-            later = _SHAPES[_SHAPES.index(self.shape) + 1 :]
-            if later:
-                self.shape = later[0]
-                return True
-        return False
+        is_about_shape = any(name in why for name in ("response_format", "json_schema", "json_object"))
+        if request.schema is None or not is_about_shape or self.shape == _SHAPES[-1]:
+            return False
+        self.shape = _SHAPES[_SHAPES.index(self.shape) + 1]
+        return True
 
 
 def window_of(listing: object, model: str) -> int | None:
@@ -324,7 +252,7 @@ class OpenAIEmbeddings:
         self._model = model
         self._server = server
         self._dimensions = dimensions
-        self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
+        self.name = server.name_of(model)
         self.service = server.service
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
@@ -333,13 +261,9 @@ class OpenAIEmbeddings:
         # Not every server takes it, so it is sent where it is set.
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
-        data = self._server.post("/embeddings", self._model, body, seconds).get("data")
-        rows = [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
-        # Rows without an index are in the order of the texts.
-        if all(row.get("index") is None for row in rows):
-            return [row.get("embedding") or () for row in rows]
-        placed = {row["index"]: row.get("embedding") or () for row in rows if type(row.get("index")) is int}
-        return [placed[place] for place in range(len(texts))] if placed.keys() == set(range(len(texts))) else ()
+        rows: list[Json] = self._server.post("/embeddings", self._model, body, seconds).get("data") or []
+        # Those without an index are in the order of the texts.
+        return [row["embedding"] for row in sorted(rows, key=lambda row: row.get("index") or 0)]
 
 
 class OpenAIReranker:
@@ -348,7 +272,7 @@ class OpenAIReranker:
     def __init__(self, model: str, server: OpenAIServer) -> None:
         self._model = model
         self._server = server
-        self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
+        self.name = server.name_of(model)
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return the server's score of each text: shape (texts,)."""
@@ -361,7 +285,7 @@ class OpenAIReranker:
             "top_n": len(texts),
         }
         service = self._server.service
-        answer = connections.Retries(service, RERANK_SECONDS).run_in_time(
+        answer = connections.Retries(service, 10.0).run_in_time(
             lambda seconds: self._server.post("/rerank", self._model, body, seconds)
         )
         scores = np.full(len(texts), np.nan)

@@ -15,11 +15,10 @@ import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers import Scores, Vectors
+from memstore.providers import MINILM, Scores, Vectors
 from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
-BUNDLED_MODEL = "all-MiniLM-L6-v2"
 BATCH = 32
 # The window, too, of a model that has none, such as a static one.
 MAX_WINDOW_TOKENS = 1_000_000
@@ -117,8 +116,8 @@ def load_model(name: str, kind: str) -> Any:
 
 
 def _place(name: str) -> str:
-    if name == BUNDLED_MODEL:
-        return str(Path(__file__).with_name(BUNDLED_MODEL))
+    if f"sentence-transformers:{name}" == MINILM:
+        return str(Path(__file__).with_name(name))
     folder = Path(name).expanduser()
     if folder.is_dir():
         return str(folder)

@@ -5,7 +5,6 @@ A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer
 
 from __future__ import annotations
 
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -17,34 +16,16 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.models import Json
 from memstore.providers import ChatMessage, Completion, T
 from memstore.providers.connections import Retries, TransientError
 from memstore.text import replace_surrogates
 
-Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
 # Kept free in the window for the second try: what is wrong with an answer.
 MAX_FEEDBACK_BYTES = 500
 INFO_TIMEOUT_SECONDS = 10.0
-
-# Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
-# German, .2 of Chinese. The first is taken before a server has counted one.
-FIRST_RATE, ESTIMATED_RATE, MIN_RATE, MAX_RATE = 0.5, 0.25, 0.2, 1.0
-# Of a call or a window, whatever a server says: the database keeps sums of them.
-MAX_COUNTED_TOKENS = 1_000_000_000
-# With fewer a local model answers badly.
-ADVISED_WINDOW_TOKENS, ADVISED_TIMEOUT_SECONDS = 8192, 300.0
-
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_WORD = re.compile(r"\S*\w\S*")
-_UNSPACED_SCRIPT = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
-
-
-def count_in(answer: object, key: str) -> int | None:
-    """Return the number of tokens that an answer has under a key; None where it has none, or one that cannot be."""
-    value = answer.get(key) if isinstance(answer, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MAX_COUNTED_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +175,11 @@ class ServedChatModel:
         tokens, advice = self.context_tokens, []
         if getattr(self._endpoint, "thinks", False):
             advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
-        if tokens < ADVISED_WINDOW_TOKENS:
-            advice.append(f"a window of {ADVISED_WINDOW_TOKENS:,} tokens or more has room for known facts")
-        if self._timeout < ADVISED_TIMEOUT_SECONDS:
+        if tokens < 8192:
+            advice.append("a window of 8,192 tokens or more has room for known facts")
+        if self._timeout < 300:
             advice.append(
-                f"{self._timeout:g} seconds are few for a model without a GPU: "
-                f"{self._timeout_setting}={ADVISED_TIMEOUT_SECONDS:g} or more"
+                f"{self._timeout:g} seconds are few for a model without a GPU: {self._timeout_setting}=300 or more"
             )
         return advice
 
@@ -212,7 +192,8 @@ class ServedChatModel:
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
-        rate = 1.15 * min(max(*self._rates, MIN_RATE), MAX_RATE) if self._rates else FIRST_RATE
+        # Of o200k's tokens, English has 0.23 to a unit of `_size`, German 0.27, Chinese 0.2.
+        rate = 1.15 * min(max(*self._rates, 0.2), 1.0) if self._rates else 0.5
         # 128 for the template around the messages, and a server's own words about the schema.
         return 128 + ceil((_size(messages) + MAX_FEEDBACK_BYTES) * rate)
 
@@ -292,8 +273,8 @@ class ServedChatModel:
         self._allotment = answer.window or self._allotment
         self._prove_whole(request, answer)
         # Tokens that a server does not count are estimated: days and backfills have limits.
-        prompt = answer.prompt_tokens or ceil(_size(request.messages) * ESTIMATED_RATE)
-        written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) * ESTIMATED_RATE)
+        prompt = answer.prompt_tokens or ceil(_size(request.messages) / 4)
+        written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) / 4)
         return replace(answer, prompt_tokens=prompt, completion_tokens=written)
 
     def _retries(self, seconds: float) -> Retries:
@@ -326,10 +307,17 @@ class ServedChatModel:
 def count_words(messages: Sequence[Mapping[str, Any]]) -> int:
     """Return a number of tokens that no prompt is below: tokenizers join no words, and few Chinese characters."""
     texts = [str(message.get("content") or "") for message in messages]
-    return sum(len(_WORD.findall(text)) + len(_UNSPACED_SCRIPT.findall(text)) // 4 for text in texts)
+    words = sum(any(map(str.isalnum, word)) for text in texts for word in text.split())
+    return words + sum(sum(map(_is_unspaced, text)) // 4 for text in texts)
+
+
+def _is_unspaced(char: str) -> bool:
+    """Return whether a character is of Thai, Lao, kana or Chinese, which have no blanks between words."""
+    return "\u0e00" <= char <= "\u0eff" or "\u3040" <= char <= "\u30ff" or "\u3400" <= char <= "\u9fff"
 
 
 def _size(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of characters, one beyond ASCII counted as four."""
     texts = [str(message.get("content") or "") for message in messages]
     return sum(len(text) + 3 * sum(character > "\x7f" for character in text) for text in texts)
 
@@ -340,7 +328,9 @@ class UnusableAnswer(Exception):
 
 def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
     """Return what the answer holds, words or a fence around it forgiven; of a cut one, all but a list's last item."""
-    text = _THOUGHT.sub("", answer.text)
+    text = answer.text
+    if text.lstrip().startswith("<think>"):
+        text = text.partition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")
     if start < 0 or (stop < start and answer.is_whole):
         raise UnusableAnswer("It holds no JSON object.")
@@ -370,22 +360,20 @@ def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:
     return [*rest, last | {"content": last["content"] + kept}]
 
 
-_NOT_STRICT = {"default", "minimum", "maximum", "title", "minLength", "maxLength", "minItems", "maxItems", "format"}
-
-
 def strict_schema(schema: Any) -> Any:
     """Return a JSON schema as strict modes take it: all properties required, no others, no bounds, no defaults."""
     if isinstance(schema, list):
         return [strict_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
+    left_out = {"default", "minimum", "maximum", "title", "minLength", "maxLength", "minItems", "maxItems", "format"}
     properties = schema.get("properties")
     strict = {
         key: {name: strict_schema(each) for name, each in value.items()}
         if key in ("properties", "$defs")
         else strict_schema(value)
         for key, value in schema.items()
-        if key not in _NOT_STRICT
+        if key not in left_out
     }
     if properties is not None:
         strict |= {"required": list(properties), "additionalProperties": False}

@@ -39,17 +39,6 @@ from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 logger = logging.getLogger(__name__)
 DEFAULT = "o200k_base"
-# Of 150 bytes each; then all are forgotten.
-MAX_CACHED_COUNTS = 60_000
-
-# OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
-# in their cookbook): so many for each message, for a name, and for the start of the reply.
-PER_MESSAGE, PER_NAME, REPLY = 3, 1, 3
-
-# Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
-# many for all of them, for each object in it and for each value of an enum, is more than the cookbook's formula (which
-# has 3 for each such value) and than the form that others have found.
-TOOLS_OVERHEAD, PER_OBJECT, PER_CHOICE = 16, 3, 3
 
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
@@ -69,19 +58,18 @@ def words_by_case(digits: str, suffix: str) -> str:
     return rf"{words}|{digits}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{SPACES}"
 
 
-# By encoding: the vocabulary in the wheel, its SHA-256, and tiktoken's pattern that cuts a text.
-_CL100K = (
-    "cl100k_base",
-    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
-    r"|\s+(?!\S)|\s",
-)
-_O200K = (
-    "o200k_base",
-    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    words_by_case(r"\p{N}{1,3}", f"{SUFFIX}?"),
-)
-ENCODINGS = {"o200k_base": _O200K, "o200k_harmony": _O200K, "cl100k_base": _CL100K}
+# The SHA-256 of the vocabulary, and tiktoken's pattern that cuts a text.
+ENCODINGS = {
+    "o200k_base": (
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        words_by_case(r"\p{N}{1,3}", f"{SUFFIX}?"),
+    ),
+    "cl100k_base": (
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+        r"|\s+(?!\S)|\s",
+    ),
+}
 
 
 def load(model: str) -> TiktokenCounter:
@@ -102,12 +90,15 @@ def encoding_of(model: str) -> str | None:
         encoding = tiktoken.model.encoding_name_for_model(model)
     except KeyError:
         return None
+    # Harmony differs by its special tokens, which are plain text here.
+    encoding = "o200k_base" if encoding == "o200k_harmony" else encoding
     return encoding if encoding in ENCODINGS else None
 
 
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
+    The rule is the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken", their cookbook).
     The count of a chat is "exact", named for a `model` "estimated": the rule of the model's server is not published.
     """
 
@@ -135,21 +126,25 @@ class TiktokenCounter:
 
     def count_message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of one message of a chat: 3, those of every value (see `texts`), and 1 if it has a name."""
-        return PER_MESSAGE + sum(map(self.count, texts(message))) + (message.get("name") is not None) * PER_NAME
+        return 3 + sum(map(self.count, texts(message))) + (message.get("name") is not None)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply.
 
         With `tools`, or with parts that are no text, the kind is "estimated".
         """
-        tokens = REPLY + sum(map(self.count_message, messages)) + (self._count_tools(tools) if tools else 0)
+        tokens = 3 + sum(map(self.count_message, messages)) + (self._count_tools(tools) if tools else 0)
         by_rule = self._model is None and not tools and only_text(messages)
         return Count(tokens, "exact" if by_rule else "estimated")
 
     def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
+        """Return the tokens of their JSON, 3 for each object and value of an enum in it, and 16.
+
+        The server's form is not published: this is more than the cookbook's formula, and than what others have found.
+        """
         written = [as_json(tool) for tool in tools]
-        more = PER_CHOICE * _choices(tools) + PER_OBJECT * sum(each.count("{") for each in written)
-        return TOOLS_OVERHEAD + more + sum(map(self.count, written))
+        objects = sum(definition.count("{") for definition in written)
+        return 16 + 3 * (objects + _choices(tools)) + sum(map(self.count, written))
 
 
 def _choices(schema: object) -> int:
@@ -162,8 +157,8 @@ def _choices(schema: object) -> int:
 
 @cache
 def _encoding(name: str) -> tiktoken.Encoding:
-    vocabulary, sha256, pattern = ENCODINGS[name]
-    file = _in_wheel(f"{vocabulary}.tiktoken")
+    sha256, pattern = ENCODINGS[name]
+    file = _in_wheel(f"{name}.tiktoken")
     try:
         content = gzip.decompress(file.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
@@ -202,7 +197,8 @@ class CountCache:
         count = self._counts.get(digest)
         if count is None:
             count = self._count(text)
-            if len(self._counts) >= MAX_CACHED_COUNTS:
+            # Of 150 bytes each.
+            if len(self._counts) >= 60_000:
                 self._counts.clear()
             self._counts[digest] = count
         return count
@@ -265,7 +261,6 @@ def check_tools(tools: object) -> None:
 # How many tokens of another model one of o200k_base may stand for, with half a token for each character beyond ASCII.
 # The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/measurements.md has all.
 FACTOR = 2.5
-FALLBACK_COUNTER = f"estimated:{FACTOR:g}"
 
 
 def load_estimated(model: str) -> EstimatedCounter:
@@ -276,7 +271,7 @@ def load_estimated(model: str) -> EstimatedCounter:
         factor = 0.0
     if not 1 <= factor <= 10:
         raise ProviderMissing(
-            f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: {FALLBACK_COUNTER}."
+            f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: estimated:{FACTOR:g}."
         )
     return EstimatedCounter(factor)
 
@@ -368,7 +363,7 @@ def counter_for(model: str) -> str:
     if encoding_of(openai):
         return f"tiktoken:{openai}"
     _warn_once_of_unknown(model)
-    return FALLBACK_COUNTER
+    return f"estimated:{FACTOR:g}"
 
 
 @lru_cache(maxsize=256)

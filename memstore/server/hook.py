@@ -26,19 +26,20 @@ from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex, find_project
+from memstore.ingest.importers.files import has_name
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
+from memstore.server.background import derive_user
 from memstore.settings import load
 from memstore.store.embedded import embedded_folder, is_embedded
-from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
+from memstore.store.embedded.folder import Account, FolderLock
 from memstore.store.tokenize import terms
 from memstore.text import INVALID_CHARS
 
 IDLE_SECONDS = 3600.0
 RETRY_SECONDS = 60.0
 # A hook may run before the answer is in the session's file: so long it is waited for.
-FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
-MAX_PROMPT_CHARS = 1000
+FLUSH_SECONDS, MAX_FLUSH_SECONDS = 1.0, 20.0
 
 logger = logging.getLogger("memstore")
 
@@ -54,8 +55,6 @@ class MemoryText:
 
 
 class HookServer:
-    """Answers the hooks of one user, through a socket in the current folder."""
-
     def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
@@ -78,7 +77,7 @@ class HookServer:
                 self._asked.clear()
                 stored, seconds = await self._store_turns()
                 if stored or pending:
-                    pending = not await self._derive()
+                    pending = not await derive_user(self._store, self._name)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._asked.wait(), seconds)
 
@@ -112,11 +111,10 @@ class HookServer:
             return None, None
         if self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
-        if len(prompt) > MAX_PROMPT_CHARS:
+        if len(prompt) > 1000:
             # Redacted before it is cut: half a key is not known as one.
             redact = redactor_for(self._store.settings).redact
-            half, part = MAX_PROMPT_CHARS // 2, 10 * MAX_PROMPT_CHARS
-            prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
+            prompt = f"{redact(prompt[:10_000])[:500]} {redact(prompt[-10_000:])[-500:]}"
         project = find_project(str(event.get("cwd") or "/")) or "/"
         conversation = self._user.conversation(session, scope=project)
         shown = self._shown.setdefault(session, set())
@@ -188,17 +186,6 @@ class HookServer:
             file.unlink(missing_ok=True)
         return stored, seconds
 
-    async def _derive(self) -> bool:
-        try:
-            report = await self._store.derive(user=self._name)
-        except Exception as error:
-            # It costs what a prompt would have found; the next turn tries again.
-            logger.warning("not derived: %s", error)
-            return False
-        for problem in (*report.failed, *report.waiting):
-            logger.warning("not derived yet: %s", problem)
-        return True
-
 
 def _is_due(file: Path) -> bool:
     """Return whether the last answer of a turn is in the session's file, or was waited for long enough."""
@@ -209,7 +196,7 @@ def _is_due(file: Path) -> bool:
         # It is told where the turn would be stored.
         return True
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
-    if not answer or age > LONGEST_FLUSH:
+    if not answer or age > MAX_FLUSH_SECONDS:
         return age > FLUSH_SECONDS
     # What is no path, such as one of a user who is not there, is told where the turn would be stored, too.
     with suppress(InvalidInput, OSError, RuntimeError, ValueError), _session_file(event)[0].open("rb") as session:
@@ -238,7 +225,7 @@ def _session_file(event: dict[str, Any]) -> tuple[Path, str]:
     if event.get("transcript_path"):
         file = Path(event["transcript_path"]).expanduser()
         for importer in (ClaudeCode, Codex):
-            if importer.files.fullmatch(file.as_posix()):
+            if has_name(file.as_posix(), importer.files):
                 return file, importer.name
         raise InvalidInput(f"{file} is not named as the file of a session")
     sessions = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
@@ -256,7 +243,7 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     for number in (signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
-        if lock.take(EXCLUSIVE):
+        if lock.take():
             url = load({}).database_url if database is None else database
             if is_embedded(url):
                 _whole_path(embedded_folder(url), "embedded:")

@@ -1,20 +1,22 @@
 """The embedding models of a store: one is active, another may replace it; their vectors are never mixed.
 
-The active model embeds every question and new chunk, whatever the settings say. A migration makes vectors of another
-(building), and changes one row when all users have them. Those of the former one (retired) are kept until cleaned.
+The active model (serving) embeds every question and new chunk, whatever the settings say. A migration makes vectors of
+another (building), and changes one row when all users have them. Those of the former one (retired) are kept until
+cleaned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import Embedder, EmbedderLoader, setting_of
 
-ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
+ModelState: TypeAlias = Literal["serving", "building", "retired"]
 
 
 class ModelChanged(Exception):
@@ -28,7 +30,7 @@ class Model:
     id: UUID
     name: str
     dimensions: int
-    state: str = ACTIVE
+    state: ModelState = "serving"
 
     @classmethod
     def of(cls, embedder: Embedder) -> Model:
@@ -46,7 +48,7 @@ def id_of(model: Model | None) -> UUID | None:
 
 def active_model(models: Sequence[Model]) -> Model | None:
     """Return the active one; None for a store without vectors."""
-    return next((model for model in models if model.state == ACTIVE), None)
+    return next((model for model in models if model.state == "serving"), None)
 
 
 def choose_embedder(models: Sequence[Model], setting: Embedder | None, load: EmbedderLoader) -> Embedder | None:
@@ -75,7 +77,7 @@ def ensure_active(models: Sequence[Model], model: UUID) -> None:
 
 def ensure_none_building(models: Sequence[Model], but: UUID | None = None) -> None:
     """Raise `Conflict` if vectors of another model than `but` are in the making."""
-    if names := [model.name for model in models if model.state == BUILDING and model.id != but]:
+    if names := [model.name for model in models if model.state == "building" and model.id != but]:
         raise Conflict(
             f"The vectors by {names[0]!r} are not done: finish that with memstore embeddings migrate --to {names[0]}, "
             "or give it up with a migration to the active embedder."

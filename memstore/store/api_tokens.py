@@ -45,7 +45,6 @@ async def holder(tx: Transaction, hash: bytes) -> TokenHolder | None:
 
 
 async def exist(tx: Transaction) -> bool:
-    """Return whether a token was ever made."""
     return await tx.value(SQL["exist"], bool) or False
 
 

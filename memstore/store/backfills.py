@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from memstore.models import Backfill, Usage
@@ -12,8 +13,7 @@ from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("backfills")
-RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
-BY_HAND, TOKENS = "by hand", "tokens"
+HaltedState: TypeAlias = Literal["paused", "cancelled", "done"]
 
 
 async def add(
@@ -39,7 +39,9 @@ async def states(tx: Transaction) -> dict[UUID, str]:
     return dict(await tx.tuples(SQL["open"]))
 
 
-async def halt(tx: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
+async def halt(
+    tx: Transaction, backfill: UUID, state: HaltedState, reason: Literal["by hand", "tokens"] | None = None
+) -> bool:
     """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
     return bool(await tx.run(SQL["halt"], id=backfill, state=state, reason=reason))
 

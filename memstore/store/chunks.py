@@ -25,10 +25,6 @@ from memstore.store.tokenize import TOKENIZER_VERSION, hash_terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
-EVERY_TIER = tuple(Tier)
-# `asdict` copies each value deeply: a third of storing a chunk.
-COLUMNS = tuple(field.name for field in fields(Chunk))
-NEIGHBOURS_READ = NEIGHBOURS_PER_SIDE
 
 
 async def lock_user(tx: Transaction) -> None:
@@ -51,7 +47,7 @@ class Filters:
     What was said in `hidden_conversations` is left out, but for facts: of these the `hidden_facts` are.
     """
 
-    tiers: Sequence[Tier] = EVERY_TIER
+    tiers: Sequence[Tier] = TIERS
     conversation_id: UUID | None = None
     roles: Sequence[str] | None = None
     tags: Sequence[str] | None = None
@@ -62,17 +58,14 @@ class Filters:
     hidden_facts: Sequence[UUID] = ()
 
     @property
-    def everything(self) -> bool:
-        """Return whether nothing is filtered out."""
+    def is_unfiltered(self) -> bool:
         return self == Filters(self.tiers) and set(self.tiers) == set(Tier)
 
-    def on_columns(self) -> dict[str, Any]:
-        """The filters by columns that hold one value, by name."""
+    def column_filters(self) -> dict[str, Any]:
         names = ("tiers", "conversation_id", "roles", "since", "until", "hidden_conversations", "hidden_facts")
         return {name: getattr(self, name) for name in names}
 
     def values(self) -> dict[str, Any]:
-        """The filters as statements take them."""
         lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
         values = asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
         hidden = {name: list(values[name]) for name in ("hidden_conversations", "hidden_facts")}
@@ -100,7 +93,8 @@ async def add(tx: Transaction, chunks: Sequence[NewChunk], model: Model | None) 
 
 
 def _row(new: NewChunk, number: int) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(new.chunk, name) for name in COLUMNS}
+    # `asdict` copies each value deeply: a third of storing a chunk.
+    row: dict[str, object] = {field.name: getattr(new.chunk, field.name) for field in fields(Chunk)}
     row["tier"], row["tags"], row["number"] = new.chunk.tier.value, list(new.tags), number
     for name, numbers in (("terms", new.terms), ("frequencies", new.frequencies)):
         row[name] = _array(numbers)
@@ -113,7 +107,6 @@ def _array(numbers: Iterable[int]) -> str:
 
 
 def speaker_prefixed(speaker: str, text: str) -> str:
-    """Return the text by which a message is embedded and found."""
     return f"{speaker}: {text}"
 
 
@@ -179,11 +172,11 @@ async def read_neighbourhood(
 ) -> tuple[UserIndex, Rows] | None:
     """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
-    With it come how many steps each row is from the nearest chunk asked for. Rows up to `NEIGHBOURS_READ` steps away
-    have all of their own neighbours in the arrays, the others not.
+    With it come how many steps each row is from the nearest chunk asked for. Rows up to `NEIGHBOURS_PER_SIDE`
+    steps away have all of their own neighbours in the arrays, the others not.
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
-    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_READ}
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_PER_SIDE}
     rows = await tx.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
         return None
@@ -203,7 +196,7 @@ async def filter_chunks(
 async def nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[ChunkKey, float]:
     """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that pass the filter."""
     values = {"query": query, "model_id": model, "limit": limit}
-    if filters.everything:
+    if filters.is_unfiltered:
         rows = await tx.tuples(SQL["nearest"], **values)
     else:
         rows = await tx.tuples(SQL["nearest_filtered"], **values, **filters.values())
@@ -217,7 +210,6 @@ async def corpus_as_of(tx: Transaction, as_of: datetime) -> tuple[int, int]:
 
 
 async def items_with_tags(tx: Transaction, tags: Sequence[str]) -> list[UUID]:
-    """Return the items that have all of these tags."""
     return await tx.column(SQL["tagged"], tags=list(tags))
 
 
@@ -259,7 +251,6 @@ def hash_anew(user_id: UUID, chunks: Sequence[TermsOfChunk]) -> list[tuple[int, 
 
 
 async def renew_terms(tx: Transaction, renewed: Sequence[tuple[int, int, list[int], list[int]]]) -> None:
-    """Store other terms of chunks."""
     await tx.run(SQL["count_chunks"], chunks=0, length=sum(change for _, change, *_ in renewed))
     async with tx.connection.pipeline():
         for number, _, terms, counts in renewed:
@@ -273,7 +264,6 @@ async def finish_terms(tx: Transaction) -> None:
 
 
 async def has_chunks(tx: Transaction, item: UUID) -> bool:
-    """Return whether an item has chunks."""
     return bool(await tx.tuples(SQL["has_chunks"], item_id=item))
 
 
@@ -303,10 +293,6 @@ class ItemText:
     value: str | None = None
 
 
-TEXTS = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
-TEXTS_WITH_OUTDATED = TEXTS | {Tier.SUMMARIES: SQL["summaries_marked"]}
-
-
 def read_texts(
     chunks: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
 ) -> list[Read[list[ItemText]]]:
@@ -314,33 +300,39 @@ def read_texts(
 
     With `mark_outdated` summaries say whether a fact from their messages is superseded.
     """
+    statements = {
+        Tier.MESSAGES: SQL["messages_said"],
+        Tier.SUMMARIES: SQL["summaries_marked" if mark_outdated else "summaries_said"],
+        Tier.FACTS: SQL["facts_said"],
+    }
     return [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
-        for tier, statement in (TEXTS_WITH_OUTDATED if mark_outdated else TEXTS).items()
+        for tier, statement in statements.items()
         if (wanted := [chunk.item_id for chunk in chunks if chunk.tier == tier])
     ]
 
 
 async def load_texts(tx: Transaction, chunks: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
-    return {text.id: text for rows in await tx.all_together(read_texts(chunks, as_of)) for text in rows}
+    reads = read_texts(chunks, as_of)
+    await tx.read_together(reads)
+    return {text.id: text for read in reads for text in tx.result(read)}
 
 
 async def vector_of(tx: Transaction, item: UUID) -> tuple[UUID | None, Vectors | None]:
     """Return the model and the vector of an item's first chunk; None where there is none."""
     rows = await tx.tuples(SQL["vector_of"], item_id=item)
-    return next(((model, read_vector(sent)) for model, sent in rows), (None, None))
+    return next(((model, read_vectors(sent, 1)[0]) for model, sent in rows), (None, None))
 
 
-def read_vector(sent: bytes) -> Vectors:
-    """Return a vector as `vector_send` gives it."""
-    return np.frombuffer(sent, ">f4", offset=4).astype(np.float32)
+def read_vectors(sent: bytes, count: int) -> Vectors:
+    """Return vectors of one length as `vector_send` gives them, one after the other."""
+    return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
 
 
 async def load_sources(
     tx: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, ...]]:
-    """Return the messages from which summaries and facts were made."""
     rows = []
     for statement, items in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
         rows += await tx.tuples(statement, item_ids=list(items)) if items else []
@@ -366,7 +358,7 @@ def _unpack(
         [once.setdefault(speaker, speaker) for speaker in speakers],
         _elements(terms, counts, ">i8"),
         _elements(frequencies, counts, ">i2"),
-        (_vectors(vectors, int(np.count_nonzero(chunks["embedded"]))),) if vectors else (),
+        (read_vectors(vectors, int(np.count_nonzero(chunks["embedded"]))),) if vectors else (),
     )
 
 
@@ -383,7 +375,3 @@ def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.i
     first = np.repeat(ends - counts * (2 + size), counts) + within * (2 + size) + 2
     elements: NDArray[np.int64] = words[first[:, None] + np.arange(size)].copy().view(kind).ravel().astype(np.int64)
     return elements
-
-
-def _vectors(sent: bytes, count: int) -> Vectors:
-    return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)

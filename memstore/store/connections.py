@@ -17,9 +17,15 @@ from memstore.store.sql import statements
 
 R = TypeVar("R")
 
-# A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
-ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-DEFAULTS = {"application_name": "memstore", "connect_timeout": 10, **ALIVE}
+DEFAULTS = {
+    "application_name": "memstore",
+    "connect_timeout": 10,
+    # A server that vanished without a word (its machine, the network) is noticed in a minute, not after hours.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 # More than any statement takes: this ends what would wait for good.
 MAX_SILENCE_SECONDS = 3600.0
 SQL = statements("database")
@@ -34,7 +40,6 @@ class WatchedConnection(AsyncConnection[Any]):
     """A connection that is closed once nothing has come or gone for `MAX_SILENCE_SECONDS` amid a statement."""
 
     async def wait(self, gen: PQGen[R], *args: Any, **kwargs: Any) -> R:
-        """Return what the driver's generator gives in the end."""
         try:
             return await super().wait(_watch(gen), *args, **kwargs)
         except NoAnswer:
@@ -60,7 +65,6 @@ def _watch(gen: PQGen[R]) -> Generator[Any, Any, R]:
 
 
 async def configure(connection: AsyncConnection[Any]) -> None:
-    """Make a new connection know vectors and JSON."""
     # Behind a pooler, a setting of the session would be somebody else's.
     async with connection.transaction():
         await connection.execute(SQL["reach_pgvector"])

@@ -22,7 +22,6 @@ from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
 SQL = statements("distribution")
-ROOT_TABLE = "users"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,8 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 
 
 def is_distributed(url: str) -> bool:
-    """Return whether memstore's tables were distributed."""
     with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
-        return ROOT_TABLE in (_distributed(connection) or ())
+        return "users" in (_distributed(connection) or ())
 
 
 def _distributed(connection: psycopg.Connection[Any]) -> set[str] | None:
@@ -76,8 +74,8 @@ def _distribute(connection: psycopg.Connection[Any], tables: dict[str, bool], pr
         table = Identifier(name)
         connection.execute(Composable(SQL["unforced"]).format(table=table))
         if by_user:
-            # The root is alone: else it joins whatever was distributed by a uuid before.
-            beside = "none" if name == ROOT_TABLE else ROOT_TABLE
+            # The root of the foreign keys is alone: else it joins whatever was distributed by a uuid before.
+            beside = "none" if name == "users" else "users"
             connection.execute(SQL["distribute"], {"table": name, "with": beside})
         else:
             connection.execute(SQL["refer"], {"table": name})

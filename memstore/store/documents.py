@@ -15,7 +15,6 @@ from memstore.store.sql import statements
 
 SQL = statements("documents")
 Distance = Literal["cosine", "l2", "inner_product"]
-ANY_DEPTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +98,11 @@ async def remove_model(tx: Transaction, model: UUID) -> int:
 
 
 async def remove(tx: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove documents with their vectors; return how many there were."""
     await tx.run(SQL["remove_vectors"], ids=list(ids))
     return await tx.run(SQL["remove"], ids=list(ids))
 
 
 async def expire(tx: Transaction) -> int:
-    """Remove expired documents; return how many."""
     return await tx.run(SQL["expire"])
 
 
@@ -122,7 +119,6 @@ async def lock(tx: Transaction, ids: Sequence[UUID]) -> list[Document]:
 
 
 async def documents(tx: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
-    """Return those of these documents that there are."""
     return await tx.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
@@ -144,7 +140,7 @@ async def namespaces(
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [asdict(match) for match in matches]}
-    page = {"depth": ANY_DEPTH if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
+    page = {"depth": depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for labels in await tx.column(SQL["namespaces"], matches=asked, **page)]
 
 

@@ -11,15 +11,7 @@ from psycopg import AsyncConnection
 
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import setting_of
-from memstore.store.active_model import (
-    ACTIVE,
-    BUILDING,
-    RETIRED,
-    Model,
-    active_model,
-    ensure_active,
-    ensure_none_building,
-)
+from memstore.store.active_model import Model, ModelState, active_model, ensure_active, ensure_none_building
 from memstore.store.database import Database, Transaction, read_all
 from memstore.store.sql import statements
 
@@ -35,7 +27,8 @@ async def lock(tx: Transaction, model: Model | None, *, for_documents: bool = Fa
     """
     if model is not None and tx.embedding_model == model.id:
         return
-    _, models = await tx.all_together([read_all(SQL["share"], dict), MODELS])
+    await tx.read_together([read_all(SQL["share"], dict), MODELS])
+    models = tx.result(MODELS)
     if active_model(models) is None and model is not None:
         await tx.run(SQL["add_first"], id=model.id, name=model.name, dimensions=model.dimensions)
         # Another process may have been first.
@@ -49,7 +42,7 @@ async def lock(tx: Transaction, model: Model | None, *, for_documents: bool = Fa
             f"The vectors of this store are made by {active.name!r}, and the embedder is set to none: new chunks "
             f"would have no vector. Set embedder to {setting_of(active.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
-    if for_documents and any(other.state == BUILDING for other in models):
+    if for_documents and any(other.state == "building" for other in models):
         await tx.run(SQL["skip_number"])
 
 
@@ -64,11 +57,11 @@ async def begin(database: Database, target: Model) -> Model:
         active = active_model(models)
         if active is not None and active.id == target.id:
             for model in models:
-                if model.state == BUILDING:
-                    await _change(connection, model, RETIRED)
+                if model.state == "building":
+                    await _change(connection, model, "retired")
             return active
         ensure_none_building(models, but=target.id)
-        await _change(connection, target, BUILDING if active else ACTIVE)
+        await _change(connection, target, "building" if active else "serving")
     return active or target
 
 
@@ -81,12 +74,12 @@ async def switch(database: Database, target: Model) -> AsyncIterator[None]:
     async with _writers_locked_out(database) as connection:
         yield
         models = await _read(connection)
-        if not any(model.id == target.id and model.state != RETIRED for model in models):
+        if not any(model.id == target.id and model.state != "retired" for model in models):
             raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
         active = active_model(models)
         if active is not None:
-            await _change(connection, active, RETIRED)
-        await _change(connection, target, ACTIVE)
+            await _change(connection, active, "retired")
+        await _change(connection, target, "serving")
 
 
 @asynccontextmanager
@@ -129,5 +122,5 @@ async def _read(connection: AsyncConnection[Any]) -> list[Model]:
     return [Model(*row) for row in await (await connection.execute(SQL["models"])).fetchall()]
 
 
-async def _change(connection: AsyncConnection[Any], model: Model, state: str) -> None:
+async def _change(connection: AsyncConnection[Any], model: Model, state: ModelState) -> None:
     await connection.execute(SQL["change"], asdict(model) | {"state": state})

@@ -66,7 +66,7 @@ async def transaction_if_unchanged(
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
     async with database.user_transaction(user, [LOCKED_VERSION]) as tx:
-        if tx.first != [began]:
+        if tx.result(LOCKED_VERSION) != began:
             raise ConcurrentUpdate
         yield tx
 
@@ -172,7 +172,6 @@ async def unnamed_messages(tx: Transaction, messages: Sequence[UUID]) -> list[Me
 
 
 async def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
-    """Return all that these messages say."""
     return await tx.column(SQL["texts"], ids=list(messages))
 
 
@@ -247,7 +246,6 @@ async def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Seque
 
 
 async def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are."""
     return await tx.column(SQL["known_facts"], facts=list(facts))
 
 
@@ -319,7 +317,6 @@ async def remove_receipts_of(tx: Transaction, conversation: UUID, since: datetim
 
 
 async def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove events that name these facts and receipts."""
     return await tx.run(SQL["remove_events"], ids=[str(id) for id in ids])
 
 

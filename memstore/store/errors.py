@@ -13,7 +13,6 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 CONNECTION_STATES = ("08", "28", "3D", "53", "57P")
-SCHEMES = ("postgresql://", "postgres://")
 NAME = re.compile(r"[\w./-]{1,60}")
 LIBPQ_UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')
 
@@ -34,26 +33,6 @@ def describe_url(url: str) -> str:
         return "the database URL"
     place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
     return f"the database {options.get('dbname', '')!r} at {place}"
-
-
-def _is_readable(url: str) -> bool:
-    try:
-        options = psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        return False
-    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
-    port = f"{options.get('port', '')}".replace(",", "")
-    return "@" not in names and (port.isdecimal() or not port)
-
-
-def _unknown_option(url: str) -> str | None:
-    """Return the option that the driver does not know; None where it may be a part of a password with a ? in it."""
-    try:
-        psycopg.conninfo.conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
-        return option[1] if option and "@" not in url.partition("?")[2] else None
-    return None
 
 
 @contextmanager
@@ -114,12 +93,22 @@ def translate(error: Exception, url: str) -> DatabaseError:
 
 def check_readable(url: str) -> None:
     """Raise `ConfigurationError`, alone, where the parts of a URL are not what they seem."""
-    if option := _unknown_option(url):
+    option, is_readable = None, False
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
+    else:
+        names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
+        port = f"{options.get('port', '')}".replace(",", "")
+        is_readable = "@" not in names and (port.isdecimal() or not port)
+    # It may be a part of a password with a ? in it.
+    if option and "@" not in url.partition("?")[2]:
         raise ConfigurationError(
-            f"The database URL has the option {option!r}, which Postgres does not know: take it out "
+            f"The database URL has the option {option[1]!r}, which Postgres does not know: take it out "
             "(MEMSTORE_DATABASE_URL). Behind pgbouncer memstore needs no option."
         ) from None
-    if not _is_readable(url):
+    if not is_readable:
         raise ConfigurationError(
             "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
             "characters other than letters and digits in a password their codes, such as %40 for @."
@@ -128,7 +117,7 @@ def check_readable(url: str) -> None:
 
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
-    if not url.startswith(SCHEMES):
+    if not url.startswith(("postgresql://", "postgres://")):
         # What is no URL and no name may hold a password anywhere.
         scheme, slashes, _ = url.partition("//")
         name = url if NAME.fullmatch(url) or not url else ""

@@ -29,16 +29,13 @@ from memstore.models import (
 )
 from memstore.providers import Vectors
 from memstore.store import chunks
-from memstore.store.database import Read, Transaction, read_all, read_one
+from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
 SQL = statements("facts")
 MAX_COMPARED_FACTS = 6
-MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
-FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
-CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
-TIMES = ("valid_from", "valid_to", "expires_at")
+CHANGEABLE = FactColumns.model_fields.keys() - {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +62,6 @@ async def update(tx: Transaction, fact: FactColumns) -> None:
 
 
 async def add_sources(tx: Transaction, sources: Iterable[Source]) -> None:
-    """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
     await tx.run_many(SQL["add_source"], rows)
 
@@ -129,15 +125,12 @@ class OutOfScope(NamedTuple):
 
 async def out_of_scope(tx: Transaction, scope: Scope | None) -> OutOfScope:
     """Return what is left out where something is asked in a scope; nothing without one."""
-    if scope is None:
-        return OutOfScope([], [])
-    return await tx.get(read_one(SQL["out_of_scope"], OutOfScope, **_scopes(scope))) or OutOfScope([], [])
+    hidden = [] if scope is None else await tx.all(SQL["out_of_scope"], OutOfScope, **_scopes(scope))
+    return hidden[0] if hidden else OutOfScope([], [])
 
 
 def _scopes(scope: Scope | None) -> dict[str, Any]:
-    if scope is None:
-        return {"scopes": None, "unscoped": True}
-    return {"scopes": list(scope.names), "unscoped": scope.unscoped}
+    return {"scopes": scope and list(scope.names), "unscoped": scope is None or scope.unscoped}
 
 
 def standing(
@@ -226,21 +219,18 @@ async def remembered(
     Of the redo of a `conversation` they are those of these recipes and of people that other conversations say.
     """
     values = {"model_id": model, "until": until, "aside": conversation, "recipes": list(recipes)}
-    return await tx.all(SQL["remembered"], _known, **values, limit=MOST_REMEMBERED)
+    return await tx.all(SQL["remembered"], _known, **values, limit=2000)
 
 
 async def types(tx: Transaction) -> list[str]:
-    """Return the types that the user's facts have."""
     return await tx.column(SQL["types"])
 
 
 async def edges(tx: Transaction, name: str) -> list[Edge]:
-    """Return the relations of an entity to others."""
     return await tx.all(SQL["entity_edges"], Edge, entity=name)
 
 
 async def drop_sources(tx: Transaction, fact: UUID) -> None:
-    """Remove all sources of a fact."""
     await tx.run(SQL["drop_sources"], fact_id=fact)
 
 
@@ -296,7 +286,7 @@ def _known(
     vector: bytes | None = None,
     **columns: Any,
 ) -> KnownFact:
-    read = None if vector is None else chunks.read_vector(vector)
+    read = None if vector is None else chunks.read_vectors(vector, 1)[0]
     fact = FactColumns.model_construct(**columns)
     return KnownFact(fact, last_said, by_hand, by_hand_at, cosine, same_words, speaker, read)
 
@@ -336,7 +326,7 @@ async def change(
 
 def logged_columns(fact: FactColumns) -> dict[str, Any]:
     """Return the columns that may change as the log has them: times in UTC as ISO 8601."""
-    values = {name: getattr(fact, name) for name in CHANGEABLE}
+    values = {name: getattr(fact, name) for name in FactColumns.model_fields if name in CHANGEABLE}
     return {
         name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
         for name, value in values.items()
@@ -368,7 +358,6 @@ def step_back(done: FactChange) -> str:
 
 
 async def change_of_id(tx: Transaction, id: UUID) -> FactChange | None:
-    """Return the change of this id."""
     return await tx.one(SQL["change"], FactChange, id=id)
 
 
@@ -406,15 +395,15 @@ async def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | N
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:
-    """Return whether a fact is still what a change made of it."""
     now = logged_columns(fact)
     return all(now[name] == done.after[name] for name in done.changed)
 
 
 def columns_before(done: FactChange) -> dict[str, Any]:
     """Return the columns that a change changed, with the values that they had before."""
+    times = ("valid_from", "valid_to", "expires_at")
     return {
-        name: datetime.fromisoformat(value) if name in TIMES and value is not None else value
+        name: datetime.fromisoformat(value) if name in times and value is not None else value
         for name, value in done.changed.items()
     }
 

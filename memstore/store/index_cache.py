@@ -5,21 +5,19 @@ from __future__ import annotations
 import threading
 from uuid import UUID
 
-from memstore.store.user_index import MAX_USER_CHUNKS, UserIndex
-
-# Of all users of a store, but for the one who asks.
-MAX_CACHED_BYTES = 512 * 2**20
+from memstore.store.user_index import UserIndex
 
 
 class IndexCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    Users with more than `max_chunks` chunks have none; for them it keeps the speakers of the chunks that were found.
+    The user who asks has arrays, also where these alone exceed `max_bytes`. But users with more than `max_chunks` have
+    none; for them it keeps the speakers of the chunks that were found.
     """
 
-    def __init__(self, max_chunks: int = MAX_USER_CHUNKS, most_bytes: int = MAX_CACHED_BYTES) -> None:
+    def __init__(self, max_chunks: int, max_bytes: int) -> None:
         self.max_chunks = max_chunks
-        self._most = most_bytes
+        self._max_bytes = max_bytes
         self._kept: dict[tuple[UUID, UUID], UserIndex] = {}  # who asked last comes last
         # Of all that are kept: to add them up at each change takes 0.1 s for 100,000 users.
         self._bytes = 0
@@ -40,7 +38,7 @@ class IndexCache:
             self._drop((user_id, model))
             self._kept[user_id, model] = arrays
             self._bytes += arrays.nbytes
-            while len(self._kept) > 1 and self._bytes > self._most:
+            while len(self._kept) > 1 and self._bytes > self._max_bytes:
                 self._drop(next(iter(self._kept)))
 
     def forget(self, user_id: UUID) -> None:

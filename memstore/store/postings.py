@@ -114,7 +114,6 @@ class PostingReach(NamedTuple):
 
 
 async def reach(tx: Transaction) -> PostingReach:
-    """Return how far a user's postings reach."""
     return await tx.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
 
 

@@ -3,7 +3,7 @@
 So a job that is lost, doubled or late does no harm. The scheduler adds them; the login must own the tables.
 
 The tables and functions are procrastinate's, and only this module knows them. They are made when a worker or a backfill
-first needs them, and not by Alembic: they have sequences and triggers, and belong to no user. They hold ids of users
+first needs them, and not by a revision: they have sequences and triggers, and belong to no user. They hold ids of users
 and conversations, never text.
 """
 
@@ -33,11 +33,9 @@ QUEUE, TASK = "derive", "memstore.derive"
 # Priorities of the scheduler's jobs and of a backfill's. Facts that come next in line have one more: they would
 # else make one step in each round of the queue.
 PRIORITY_SWEPT, PRIORITY_BACKFILL = 5, 0
-OPEN, FAILED = ("todo", "doing"), ("failed",)
 
 
 async def defer(database: Database, places: Sequence[ConversationKey], priority: int) -> None:
-    """Add a job for each conversation."""
     async with database.owner_transaction() as connection:
         await _insert(connection, places, priority)
 
@@ -60,13 +58,13 @@ async def state(database: Database) -> QueueState:
 
 
 async def counts(database: Database) -> JobCounts:
-    """Return how many jobs there are."""
     return JobCounts(*(await _fetch(database, SQL["counts"]))[0])
 
 
 async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Return the jobs that wait or run, or those that have failed, by their number, with what went wrong."""
-    rows = await _fetch(database, SQL["jobs"], statuses=list(FAILED if failed else OPEN), limit=limit)
+    statuses = ["failed"] if failed else ["todo", "doing"]
+    rows = await _fetch(database, SQL["jobs"], statuses=statuses, limit=limit)
     users, conversations = [row[1] for row in rows], [row[2] for row in rows]
     errors = await _fetch(database, SQL["errors"], users=users, conversations=conversations) if rows else []
     by_place = {(user, conversation): error for user, conversation, error in errors}
@@ -109,7 +107,6 @@ async def scheduler_lock(database: Database) -> AsyncIterator[bool]:
 
 
 def is_of_backfill(priority: int) -> bool:
-    """Return whether a job of this priority was enqueued for a backfill."""
     return priority <= PRIORITY_BACKFILL + 1
 
 

@@ -21,18 +21,15 @@ from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
-MAX_TRANSACTION_NUMBER = 2**63 - 1
-# Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
-NOT_IN_BODY = {"id", "conversation_id", "recorded_at", "compressed", "sections"}
-
-
 # What a strategy or the caller wrote, which no other row has.
 KINDS_WITHOUT_ROW = ("block", "text")
 
 
 async def add(tx: Transaction, receipt: Receipt, sent: bytes) -> None:
     """Keep a receipt with what was `sent` in its conversation, and the events so far, and commit; it has an id."""
-    body = as_json(receipt, exclude=NOT_IN_BODY) | {"sections": list(receipt.sections.items())}
+    # A step's names differ, and jsonb does not keep the order of an object.
+    body = as_json(receipt, exclude={"id", "conversation_id", "recorded_at", "compressed", "sections"})
+    body["sections"] = list(receipt.sections.items())
     if receipt.compressed:
         body["compressed"] = [step.as_dict() for step in receipt.compressed]
     for decision in body["included"]:
@@ -48,8 +45,8 @@ async def add(tx: Transaction, receipt: Receipt, sent: bytes) -> None:
 
 async def receipt(tx: Transaction, id: UUID) -> Receipt | None:
     """Return one receipt; its decisions say how their items begin, where those are still there."""
-    row = await tx.one(SQL["receipt"], _receipt, id=id)
-    return None if row is None else (await _add_previews(tx, [row]))[0]
+    stored = await receipt_with_sent(tx, id)
+    return None if stored is None else (await _add_previews(tx, stored[:1]))[0]
 
 
 async def receipts(tx: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
@@ -65,7 +62,7 @@ async def receipt_page(tx: Transaction, conversation: UUID | None, *, before: UU
 
 async def receipt_with_sent(tx: Transaction, id: UUID) -> tuple[Receipt, bytes | None] | None:
     """Return one receipt without previews, and what was sent; None for that where it was not kept."""
-    return await tx.one(SQL["receipt_with_sent"], lambda sent, **columns: (_receipt(**columns), sent), id=id)
+    return await tx.one(SQL["receipt"], lambda sent, **columns: (_receipt(**columns), sent), id=id)
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, recorded_at: datetime) -> Receipt:
@@ -117,7 +114,7 @@ async def events(tx: Transaction, *, after: str | None, types: Sequence[str] | N
     The transaction was opened with the `HORIZON`.
     """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.first[0]}
+    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.result(HORIZON)}
     return await tx.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 
@@ -125,7 +122,7 @@ def _position(cursor: str | None) -> tuple[int, UUID]:
     try:
         transaction, _, event = (cursor or f"0/{UUID(int=0)}").partition("/")
         place = int(transaction), UUID(event)
-        if not 0 <= place[0] <= MAX_TRANSACTION_NUMBER:
+        if not 0 <= place[0] < 2**63:
             raise ValueError
     except (ValueError, TypeError, AttributeError):
         raise InvalidInput(

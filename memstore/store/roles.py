@@ -20,7 +20,7 @@ from psycopg.errors import InsufficientPrivilege
 from psycopg.sql import SQL as Composable, Composed, Identifier
 
 from memstore.errors import DatabaseError, ExtensionMissing, InvalidInput
-from memstore.store import migrations
+from memstore.store import connections
 from memstore.store.connections import options_of
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
@@ -29,9 +29,7 @@ from memstore.store.tables import TABLES, tables_of
 SQL = statements("roles")
 # A login becomes, in each transaction, the first of these roles that it was granted.
 ROLES = ("memstore_app", "memstore_loader", "memstore_reader", "memstore_admin")
-READING = ("memstore_reader", "memstore_admin")
-ROLE_PREFIX = "memstore_"
-ROLE_NAMES = tuple(role.removeprefix(ROLE_PREFIX) for role in ROLES)
+ROLE_NAMES = tuple(role.removeprefix("memstore_") for role in ROLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +49,11 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
     """
     if role not in ROLE_NAMES:
         raise InvalidInput(f"role={role!r} is none of {', '.join(ROLE_NAMES)}.")
-    if migrations.status(url).revision is None:
-        raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
-    name = ROLE_PREFIX + role
+    name = f"memstore_{role}"
     with translate_errors(url), psycopg.connect(**options_of(url), autocommit=True) as connection:
+        [(made, _)] = connection.execute(connections.SQL["schema_exists"]).fetchall()
+        if not made:
+            raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
         connection.execute(rights())
         [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
         login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
@@ -111,14 +110,11 @@ class Capabilities:
     writes: bool
 
 
-UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", pooled=False, citus=False, writes=True)
-
-
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
     with translate_errors(url), psycopg.connect(**options_of(url)) as connection:
-        asked = {"roles": list(ROLES), "reading": list(READING), "process": connection.info.backend_pid}
-        [row] = connection.execute(SQL["capabilities"], asked).fetchall()
+        values = {"roles": list(ROLES), "process": connection.info.backend_pid}
+        [row] = connection.execute(SQL["capabilities"], values).fetchall()
     server = Capabilities(*row)
     version = server.pgvector or server.pgvector_available
     if version is None:

@@ -1,7 +1,8 @@
 """The named statements of `sql/*.sql`: one file to a table family, `-- name --`, a line of purpose, the statement.
 
-A `-- fragment name --` is a part that several share: it replaces `<name>` in them. A `-- name of each user table --` is
-about one {table}, and becomes the union over all that are a user's, or have an attribute of that name (tables.py).
+A `-- fragment name --` is a part that several share: it replaces `<name>` in them. Those in fragments.sql are of every
+file. A `-- name of each user table --` is about one {table}, and becomes the union over all that are a user's, or have
+an attribute of that name (tables.py).
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ PLACE = re.compile(r"%\((\w+)\)s")
 
 @cache
 def statements(family: str) -> dict[str, LiteralString]:
-    """Return the statements of one file by name."""
-    return parse_statements(files("memstore.store").joinpath("sql", f"{family}.sql").read_text(encoding="utf-8"))
+    folder = files("memstore.store") / "sql"
+    texts = [(folder / f"{name}.sql").read_text(encoding="utf-8") for name in ("fragments", family)]
+    return parse_statements("\n".join(texts))
 
 
 def parse_statements(text: str) -> dict[str, LiteralString]:

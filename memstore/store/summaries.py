@@ -8,12 +8,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Read, Transaction, read_all, row_builder
+from memstore.store.database import Read, Transaction, read_all
+from memstore.store.messages import MAX_SEQ
+from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = row_builder(Summary)
-AFTER_LAST_SEQ = 2**62
+build_summary = row_builder(Summary)
 
 
 class Outline(NamedTuple):
@@ -47,7 +48,6 @@ async def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | Non
 
 
 async def add(tx: Transaction, summaries: list[Summary]) -> int:
-    """Store summaries; return how many were new."""
     return await tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
@@ -55,12 +55,11 @@ async def summaries(
     tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Return a conversation's summaries, by level and in order."""
-    return await tx.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
+    return await tx.all(SQL["summaries"], build_summary, conversation_id=conversation, level=level, as_of=as_of)
 
 
 async def summary(tx: Transaction, id: UUID) -> Summary | None:
-    """Return one summary; None where there is none of this id."""
-    rows = await tx.get(some([id]))
+    rows = await tx.get(read_by_ids([id]))
     return rows[0] if rows else None
 
 
@@ -70,9 +69,9 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-def some(ids: Sequence[UUID]) -> Read[list[Summary]]:
+def read_by_ids(ids: Sequence[UUID]) -> Read[list[Summary]]:
     """Return the read of these summaries of one conversation, the newest first."""
-    return read_all(SQL["some"], SUMMARY, ids=list(ids))
+    return read_all(SQL["by_ids"], build_summary, ids=list(ids))
 
 
 async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
@@ -81,7 +80,7 @@ async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, be
     return await tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
+async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = MAX_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return await tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 
@@ -96,4 +95,4 @@ async def summaries_over(
 ) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await tx.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)
+    return await tx.all(SQL["summaries_over"], build_summary, **values, limit=limit)

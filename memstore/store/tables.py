@@ -65,7 +65,6 @@ TABLES = (
 
 
 def tables_of(*owners: str) -> list[str]:
-    """Return the names of the tables whose rows are of these owners."""
     return [table.name for table in TABLES if table.owner in owners]
 
 

@@ -33,10 +33,8 @@ _ENGLISH, _GERMAN = load_words("stop_words", "en"), load_words("stop_words", "de
 _EITHER = (_ENGLISH & _GERMAN) | word_set("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
-# Stop words and stemmers of English, of German and of a text that may be either:
-_ENGLISH_STOP = _ENGLISH, ("english",)
-_GERMAN_STOP = _GERMAN, ("german",)
-_EITHER_STOP = _ENGLISH | _GERMAN_ONLY, ("english", "german")
+# Of a text that may be either:
+_EITHER_STOP = _ENGLISH | _GERMAN_ONLY
 
 # `\w` knows no combining marks, without which words of Devanagari, Arabic with vowels, Tamil… fall to pieces.
 _MARKS = (
@@ -84,7 +82,10 @@ def terms(text: str) -> Counter[str]:
     """
     words = list(_words(_fold(text)))
     leaning = _leaning(words)
-    stop, languages = (_ENGLISH_STOP if leaning > 0 else _GERMAN_STOP) if leaning else _EITHER_STOP
+    languages: tuple[str, ...] = ("english", "german")
+    stop = _EITHER_STOP
+    if leaning:
+        stop, languages = (_ENGLISH, ("english",)) if leaning > 0 else (_GERMAN, ("german",))
     counts: Counter[str] = Counter()
     for word in words:
         if word not in stop:

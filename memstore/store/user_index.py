@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import accumulate, compress
+from itertools import compress
+from typing import Any, cast
 from uuid import UUID
 
 import numpy as np
@@ -27,13 +28,8 @@ Rows = NDArray[np.intp]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-# 130,000 messages of a user, 355 MB with 384 dimensions; those with more are scanned in the database.
-MAX_USER_CHUNKS = 150_000
-
 NEIGHBOURS_PER_SIDE = 2
 NEIGHBOUR_WEIGHTS = np.array([0.2, 0.4, 1.0, 0.4, 0.2])
-SESSION_GAP_MICROSECONDS = SESSION_GAP // timedelta(microseconds=1)
-MOST_ROLES = 8
 # Up to this share of the terms they are scanned (< 1 ms); sorting all takes 100 ms.
 MAX_UNSORTED_SHARE = 0.1
 
@@ -47,16 +43,15 @@ TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, FACTS = TIERS.index(Tier.MESSAGES) + 1, TIERS.index(Tier.FACTS) + 1
 USER, ASSISTANT = ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
-SENT = [
-    *(("item", "V16"), ("chunk_index", ">i4"), ("conversation", "V16")),
-    *((name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")),
-    *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
-]
+SENT = np.dtype(
+    [
+        *(("item", "V16"), ("chunk_index", ">i4"), ("conversation", "V16")),
+        *((name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")),
+        *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
+    ]
+)
 # With `name`, which is item and chunk once more: a string that sorts as they do.
-FIELD_FORMATS = {"name": "S20", **dict(SENT)}
-OFFSETS = [0, *accumulate((np.dtype(kind).itemsize for _, kind in SENT[:-1]), initial=0)]
-RECORD = np.dtype({"names": [*FIELD_FORMATS], "formats": [*FIELD_FORMATS.values()], "offsets": OFFSETS})
-NO_ID = bytes(16)
+RECORD: np.dtype[np.void] = np.dtype(cast(Any, dict(SENT.fields or {}, name=("S20", 0))))
 
 
 @dataclass(frozen=True)
@@ -135,7 +130,7 @@ class UserIndex:
         the neighbourhood.
         """
         count, (order, sessions) = len(self), self._sessions
-        groups = sessions * MOST_ROLES + self.records["role"][order]
+        groups = sessions * (len(ROLES) + 1) + self.records["role"][order]
         within = np.argsort(groups, kind="stable")
         order, groups = order[within], groups[within]
         neighbours = np.full((2 * NEIGHBOURS_PER_SIDE + 1, count), count)
@@ -163,7 +158,7 @@ class UserIndex:
     def _sessions(self) -> tuple[Rows, Numbers]:
         """The rows of messages in the order of their conversations, and the number of the session of each."""
         order, begins = self._in_order
-        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP_MICROSECONDS
+        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP // timedelta(microseconds=1)
         return order, np.cumsum(begins)
 
     @cached_property
@@ -229,7 +224,6 @@ class UserIndex:
 
     @cached_property
     def speaker_terms(self) -> frozenset[str]:
-        """The terms of these names."""
         return frozenset(term for name in self.speaker_names for term in terms(name))
 
     @cached_property
@@ -251,7 +245,6 @@ class UserIndex:
 
     @cached_property
     def embedded(self) -> Rows:
-        """The chunk of each vector."""
         return np.flatnonzero(self.records["embedded"])
 
     @cached_property
@@ -261,7 +254,6 @@ class UserIndex:
 
     @cached_property
     def rank(self) -> Rows:
-        """The place of each row in `order`."""
         rank = np.empty_like(self.order)
         rank[self.order] = np.arange(len(self))
         return rank
@@ -299,7 +291,9 @@ class UserIndex:
         records = self.records[rows]
         names = ("item", "chunk_index", "tier", "conversation", "seq", "role", "start", "stop", "at")
         columns = zip(rows.tolist(), *(records[name].tolist() for name in names), strict=True)
-        conversations = {place: UUID(bytes=place) for place in set(records["conversation"].tolist())} | {NO_ID: None}
+        conversations = {place: UUID(bytes=place) for place in set(records["conversation"].tolist())} | {
+            bytes(16): None
+        }
         return [
             Chunk(
                 UUID(bytes=item),
@@ -349,7 +343,6 @@ class UserIndex:
         return properties
 
     def select(self, rows: NDArray[np.bool_]) -> UserIndex:
-        """Return some of the chunks."""
         if rows.all():
             return self
         terms, vectors = rows[self.postings_rows], rows[self.embedded]
@@ -366,7 +359,6 @@ class UserIndex:
         )
 
     def as_of(self, moment: datetime) -> UserIndex:
-        """Return the chunks that there were at a moment."""
         return self.select(self.records["recorded"] <= _microseconds(moment))
 
     def filter(

@@ -19,7 +19,6 @@ from memstore.store.sql import statements
 
 SQL = statements("watermarks")
 DERIVERS = ("chunks", "summaries", "facts")
-LEAST_ID, END_OF_TIME = UUID(int=0), datetime.max.replace(tzinfo=UTC)
 W = TypeVar("W", bound=PendingWork)
 
 
@@ -49,12 +48,11 @@ class PendingMessages(NamedTuple):
     segments: int
 
     def plus(self, other: PendingMessages) -> PendingMessages:
-        """Return the sum of two counts of one deriver."""
         return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
 CONVERSATIONS_PER_PAGE = 500
-BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
+BEGINNING = ConversationKey(UUID(int=0), UUID(int=0))
 
 
 async def pending_work(
@@ -74,8 +72,9 @@ async def in_order(tx: Transaction, works: Sequence[W]) -> list[W]:
     """Return works of the user by the time of their next messages; stale ones begin with their first message."""
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
     rows = await tx.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
-    places = dict(rows)  # where all is erased there is none
-    return sorted(works, key=lambda work: places.get(work.conversation_id, END_OF_TIME))
+    # Where all is erased there is none.
+    places, never = dict(rows), datetime.max.replace(tzinfo=UTC)
+    return sorted(works, key=lambda work: places.get(work.conversation_id, never))
 
 
 async def lagging_work(tx: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
@@ -162,7 +161,6 @@ async def fail(tx: Transaction, work: PendingWork, error: str) -> None:
 
 
 async def backlog(tx: Transaction, *, only: UUID | None) -> dict[str, int]:
-    """Return how many messages wait for each deriver."""
     return dict(await tx.tuples(SQL["backlog"], only=only))
 
 

@@ -75,7 +75,6 @@ def _score(view: ConversationView, turn: Turn) -> float:
     return max(view.relevance.get(message.id, 0.0) for message in turn.messages)
 
 
-MAX_OPTION_VALUE = 1_000_000
 STRATEGY_KINDS: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
 }
@@ -138,11 +137,11 @@ def _check_options(strategy: Any) -> None:
     for option in fields(strategy):
         value = getattr(strategy, option.name)
         setting = f"{strategy.name}: {option.name}={value!r}"
-        if option.type == "int" and (type(value) is not int or not 0 <= value <= MAX_OPTION_VALUE):
-            raise InvalidInput(f"{setting}: give a whole number from 0 to {MAX_OPTION_VALUE}.")
+        if option.type == "int" and (type(value) is not int or not 0 <= value <= 1_000_000):
+            raise InvalidInput(f"{setting}: give a whole number from 0 to 1000000.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
             raise InvalidInput(f"{setting}: give a share above 0 and at most 1.")
-    if isinstance(strategy, SummaryBuffer | Threshold):
+    if isinstance(strategy, SummaryBuffer):
         trigger, target, summary = astuple(strategy)
         if not trigger > target > summary:
             raise InvalidInput(f"{strategy!r}: each option must be above the next.")

@@ -16,6 +16,7 @@ from memstore.derive.summaries.choice import MAX_SENTENCES, choose_sentences, to
 from memstore.derive.summaries.cues import score_sentence
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
+from memstore.language import has_word
 from memstore.language.sentences import sentences
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
@@ -108,17 +109,12 @@ class SummaryBuffer(Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold(Strategy):
-    """The same with a longer summary of more turns: above `trigger` the older half goes into `blocks` of the room."""
+class Threshold(SummaryBuffer):
+    """The same with other defaults, less often: the older half of the turns becomes one longer summary."""
 
-    trigger: float = 0.8
     target: float = 0.5
-    blocks: float = 0.25
+    summary: float = 0.25
     name: ClassVar[str] = "threshold"
-
-    def run(self, view: ConversationView) -> ConversationView:
-        """Return the view with its older part compacted."""
-        return Compaction(self.trigger, self.target, self.blocks).run(view, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +171,7 @@ def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -
     lines: list[str] = []
     for turn in turns:
         lines += [f"Tool: {calls.summarize(turn, upto, outcome)}"] if is_call(turn) else sentence_lines([turn])
-    lines = [line for line in lines if line.partition(": ")[2] not in said]
+    lines = [line for line in lines if not has_word(said, line.partition(": ")[2], ignore_case=False)]
     return "\n".join([*written, *best_lines(view, lines, room)])
 
 
@@ -192,12 +188,14 @@ def sentence_lines(turns: Sequence[Turn]) -> list[str]:
 
 def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list[str]:
     """Return the lines that together say most within `limit` tokens, in order."""
-    lines = [lines[place] for place in top_sentences([line.partition(": ")[2] for line in lines])]
-    if not lines or limit <= 0:
+    # Without the speaker: the word that begins a sentence is no name.
+    texts = [line.partition(": ")[2] for line in lines]
+    places = top_sentences(texts)
+    if not places or limit <= 0:
         return []
+    lines, texts = [lines[place] for place in places], [texts[place] for place in places]
     costs = [view.counter.count(f"{line}\n") for line in lines]
-    chosen = choose_sentences(lines, costs, limit, [score_sentence(line.partition(": ")[2]) for line in lines])
-    return [lines[place] for place in chosen]
+    return [lines[place] for place in choose_sentences(texts, costs, limit, list(map(score_sentence, texts)))]
 
 
 # Work in goals: a request that is done becomes an episode of a few lines.

@@ -230,14 +230,14 @@ def test_langchain(url: str) -> None:
         retriever = MemstoreRetriever(user=alice)
         for question in QUESTIONS:
             store.derive()
-            history = [*((one.role, one.text) for one in conversation.get_all()), ("user", question)]
+            history = [*((one.role, one.text) for one in conversation.recent()), ("user", question)]
             answer = chain.invoke({"memory": retriever.invoke(question), "history": history})
             conversation.add_many(
                 [{"role": "user", "content": question}, {"role": "assistant", "content": answer.text}]
             )
         store.derive()
         found = retriever.invoke("peanuts", k=100, tiers=("messages", "summaries", "facts"))
-        assert [one.text for one in conversation.get_all()][1:] == [
+        assert [one.text for one in conversation.recent()][1:] == [
             text for pair in zip(QUESTIONS, ANSWERS, strict=True) for text in pair
         ]
         assert not any(fence in one.page_content for one in found for fence in FENCES)

@@ -19,6 +19,7 @@ from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, Terminal, environme
 from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
 
+DOSE = int(os.environ.get("TEST_DOSE", "1"))
 NUM_CTX, RESERVE = 2048, 200
 MODEL = "qwen3:4b-instruct"
 SECRET = "58-17-93"
@@ -151,6 +152,7 @@ def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOl
     assert "/quit           end" in told.out
     assert "no context was made yet" in told.err
     assert "no such command" in told.err
+    assert "/recall is about something" in told.err
     assert [role for role, _ in stored(url)] == ["user", "assistant"]
     again = chat(lines="/why\n/etc/hosts is what?\n")
     assert "(ollama:" in again.out
@@ -218,6 +220,14 @@ def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, 
     assert (told.code, "budget" in told.err) == (1, True)
     assert chat(lines="And now?\n").code == 0
     assert [role for role, _ in stored(url)] == ["user", "user", "assistant"]
+
+
+def test_a_message_that_is_refused_is_not_said_to_be_stored(chat: Run, url: str, server: ReadingOllama) -> None:
+    server.script.append(streams("Yes."))
+    told = chat(lines=f"{chatter(random.Random(1), 60)}\nHello?\n", max_message_bytes="150")
+    assert (told.code, "what you said is not stored" in told.err) == (1, True)
+    assert "what you said is stored" not in told.err
+    assert stored(url)[0] == ("user", "Hello?")
 
 
 def test_an_answer_is_not_obeyed_by_the_terminal(chat: Run, server: ReadingOllama) -> None:
@@ -473,11 +483,5 @@ def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embed
 
 
 def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, server: ReadingOllama) -> None:
-    check_life(60, 6, url, server, EMBEDDER)
-
-
-@pytest.mark.slow
-def test_three_hundred_turns_never_exceed_the_window_and_turn_three_is_remembered(
-    url: str, server: ReadingOllama
-) -> None:
-    check_life(300, 6, url, server, "onnx:all-MiniLM-L6-v2")
+    """With TEST_DOSE=5 three hundred."""
+    check_life(60 * DOSE, 3 * DOSE, url, server, EMBEDDER if DOSE == 1 else "onnx:all-MiniLM-L6-v2")

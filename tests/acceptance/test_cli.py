@@ -436,7 +436,8 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     with psycopg.connect(url) as connection:
         connection.execute("delete from item_vectors")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "hashing:64")
-    assert f"migrate --to {EMBEDDER}" in here("doctor").out, "the active one, whatever is set"
+    told = here("doctor")
+    assert (told.code, f"FAIL vectors: The vectors of this store are made by '{EMBEDDER}'" in told.out) == (1, True)
 
 
 # The demo

@@ -139,7 +139,7 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
     store: memstore.MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each batch has messages of many conversations: whoever locked them as they come would wait in a circle."""
-    monkeypatch.setattr(history, "MESSAGES_PER_BATCH", 60)
+    monkeypatch.setattr(history, "MAX_BATCH_ITEMS", 60)
     names = [f"c{number}" for number in range(12)]
 
     def lines(order: Sequence[str]) -> Iterator[str]:

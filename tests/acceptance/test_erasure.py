@@ -200,7 +200,7 @@ def test_an_erasure_that_is_killed_in_the_middle_has_done_nothing(url: str) -> N
         store.user("alice").conversation("c").add_many(said(0, 10, "secret"))
         store.derive()
         before = dumped(url)
-        for after in (1, 2, 4, 6):
+        for after in (1, 5):
             done = subprocess.run([sys.executable, "-c", KILLED, url, str(after)], check=False)
             assert done.returncode == -signal.SIGKILL
             assert dumped(url) == before

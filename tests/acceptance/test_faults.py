@@ -359,7 +359,7 @@ def test_a_program_that_does_not_close_its_store_ends_and_shows_why(url: str, fo
     programs = [subprocess.Popen([*command, *case], stderr=subprocess.PIPE, text=True) for case in cases]
     try:
         for case, program in zip(cases, programs, strict=True):
-            assert "mislaid" in program.communicate(timeout=60)[1], case
+            assert "mislaid" in program.communicate(timeout=120)[1], case
             assert program.returncode == 1
     finally:
         for program in programs:

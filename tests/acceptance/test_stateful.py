@@ -449,7 +449,7 @@ class Machine(RuleBasedStateMachine):
         info = talk.info()
         assert (info.last_seq if info else 0) == model.last
         present = [one.seq for one in model.said if one.seq > model.cleared]
-        assert [one.seq for one in talk.get_all()] == present
+        assert [one.seq for one in talk.recent()] == present
         assert talk.count() == len(present)
 
     def check_facts(self, life: Life) -> None:

@@ -12,7 +12,7 @@ from markupsafe import escape
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Reason
 from memstore.server.ui.app import COOKIE
-from memstore.server.ui.request import HEADERS, safe_redirect_target, url_to
+from memstore.server.ui.request import HEADERS, PAGE_SIZE, safe_redirect_target, url_to
 from tests.helpers.ui_pages import LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed
 from tests.rest import asking, bearer
 
@@ -225,7 +225,7 @@ async def test_a_user_without_messages_is_shown(store: AsyncMemoryStore) -> None
 async def test_pages_of_facts_begin_with_what_matters_and_have_each_once(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     nuts = await alice.add_fact("The user is allergic to nuts.", type="constraint")
-    for number in range(50):
+    for number in range(40):
         await alice.add_fact(f"The user has read book {number}.", type="event")
     async with looking(store) as client:
         first = await read(client, url_to("users", "alice", "facts"))
@@ -235,8 +235,8 @@ async def test_pages_of_facts_begin_with_what_matters_and_have_each_once(store: 
             one for page in (first, second) for one in re.findall(r'main-link" href="[^"]+/([0-9a-f-]+)"', page.text)
         ]
         assert seen == [str(fact.id) for fact in await alice.facts()]
-        assert (seen[0], len(seen)) == (str(nuts.id), 51)
-        await alice.erase_fact(UUID(seen[39]))
+        assert (seen[0], len(seen)) == (str(nuts.id), 41)
+        await alice.erase_fact(UUID(seen[PAGE_SIZE - 1]))
         assert "begin at the first page" in (await read(client, more, status=404)).text
 
 

@@ -51,8 +51,8 @@ ALIVE = "select count(*) from procrastinate_workers where last_heartbeat > now()
 
 
 def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str, tmp_path: Path, cli: Run) -> None:
-    users = fill(url, users=2, conversations=3, messages=25)
-    fill(twin, users=2, conversations=3, messages=25)
+    users = fill(url, users=2, conversations=2, messages=15)
+    fill(twin, users=2, conversations=2, messages=15)
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     with worker(url, tmp_path, machine="one") as one, worker(url, tmp_path, machine="other") as other:

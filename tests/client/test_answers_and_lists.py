@@ -111,26 +111,21 @@ async def test_what_says_nothing_alone_is_no_hit(store: AsyncMemoryStore) -> Non
     assert left_out.count(Reason.SAYS_NOTHING) == len(empty)
 
 
-@pytest.mark.parametrize(
-    ("gathering", "budget"),
-    [
-        ("How many films did Evan see?", 900),
-        ("Give me an overview of the films that Evan saw.", 900),
-        ("In which order did Evan see the films?", 3600),
-    ],
-)
-async def test_questions_that_gather_leave_hits_the_room_of_recent_turns(
-    store: AsyncMemoryStore, gathering: str, budget: int
-) -> None:
+async def test_questions_that_gather_leave_hits_the_room_of_recent_turns(store: AsyncMemoryStore) -> None:
     chat = [("Ann", f"Look, bus number {n} in the snow on the hill, haha!") for n in range(150)]
     await said(store, [[("Evan", f"I went to see film number {n} in town.")] for n in range(150)])
     scope = store.user("alice").conversation("chat")
     await scope.add_many([{"role": "user", "name": name, "content": text} for name, text in chat])
     await store.derive()
-    many = await scope.context(gathering, budget=budget)
-    one = await scope.context("Did Evan see a film in town?", budget=budget)
-    assert many.receipt.sections["recent"] < one.receipt.sections["recent"] / 2
-    films = [str(context.messages).count(" to see film number") for context in (many, one)]
-    assert films[0] > films[1] + 3
-    summary = await scope.context("Please summarize our conversation so far.", budget=budget)
-    assert summary.receipt.sections["recent"] >= one.receipt.sections["recent"]
+    for gathering, budget in (
+        ("How many films did Evan see?", 900),
+        ("Give me an overview of the films that Evan saw.", 900),
+        ("In which order did Evan see the films?", 3600),
+    ):
+        many = await scope.context(gathering, budget=budget)
+        one = await scope.context("Did Evan see a film in town?", budget=budget)
+        assert many.receipt.sections["recent"] < one.receipt.sections["recent"] / 2, gathering
+        films = [str(context.messages).count(" to see film number") for context in (many, one)]
+        assert films[0] > films[1] + 3, gathering
+        summary = await scope.context("Please summarize our conversation so far.", budget=budget)
+        assert summary.receipt.sections["recent"] >= one.receipt.sections["recent"], gathering

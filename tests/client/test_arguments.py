@@ -55,10 +55,9 @@ OF_A_CONVERSATION: dict[str, tuple[list[Any], list[str]]] = {
         ],
     ),
     "receipts": ([], ["limit"]),
-    "get_recent": ([1], ["n"]),
-    "by_role": (["user"], ["role"]),
+    "recent": ([], ["limit"]),
 }  # fmt: skip
-FIRST = {"recall": "query", "entity": "name", "add": "role", "context": "query", "get_recent": "n", "by_role": "role"}
+FIRST = {"recall": "query", "entity": "name", "add": "role", "context": "query"}
 FIRST |= {"receipt": "receipt", "replay": "receipt", "fact_history": "fact", "retract_fact": "fact", "undo": "change"}
 
 

@@ -32,8 +32,7 @@ async def began(store: AsyncMemoryStore) -> AsyncConversationScope:
 async def known(scope: AsyncConversationScope, **moment: Any) -> list[Any]:
     contexts = [
         (await scope.context(question or None, budget=budget, **moment)).messages
-        for question in QUESTIONS
-        for budget in (150, 600, 3000)
+        for question, budget in zip(QUESTIONS, (150, 600, 3000, 600), strict=True)
     ]
     recalled = [await scope.user.recall(question, limit=200, **moment) for question in QUESTIONS if question]
     return [contexts, recalled, await scope.user.facts(**moment)]

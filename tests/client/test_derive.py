@@ -38,17 +38,17 @@ def history(sessions: int) -> list[dict[str, object]]:
 async def test_without_an_embedder_words_alone_are_enough_and_progress_is_told(url: str) -> None:
     told: list[tuple[str, int, int]] = []
     async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as store:
-        for number in range(9):
+        for number in range(5):
             await store.user(f"user{number % 2}").conversation(f"c{number}").add_many(history(20))
         report = await store.derive(progress=lambda *one: told.append(one))
-        assert (report.messages, report.chunks, report.failed) == (1800, 1800, ())
+        assert (report.messages, report.chunks, report.failed) == (1000, 1000, ())
         done = [done for name, done, _ in told if name == "chunks"]
         assert done == sorted(done)
-        assert done[-1] == 1800
+        assert done[-1] == 1000
         assert {step for step in told if step[1] == step[2]} == {
-            (name, 1800, 1800) for name in ("chunks", "facts", "summaries")
+            (name, 1000, 1000) for name in ("chunks", "facts", "summaries")
         }
-        assert {total for name, _, total in told if name == "chunks"} == {1800}
+        assert {total for name, _, total in told if name == "chunks"} == {1000}
         assert (await store.stats())["vectors"] == 0
         hits = await store.user("user1").recall("Where does Clara live?", tiers=["messages"], limit=3)
         assert {hit.text for hit in hits} == {SAID[1]}

@@ -209,7 +209,7 @@ async def test_an_import_that_was_cut_off_is_ended_by_the_next(
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
     whole = (tmp_path / "a.jsonl").read_bytes()
-    monkeypatch.setattr(reader, "LINES_PER_BATCH", 3)
+    monkeypatch.setattr(reader, "MAX_BATCH_ITEMS", 3)
     for share in (0.3, 0.6, 0.95):
         (tmp_path / "cut.jsonl").write_bytes(whole[: int(len(whole) * share)])
         done = await other.import_file(tmp_path / "cut.jsonl")
@@ -450,7 +450,7 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
     ("fact", {"text": "The user is rich."}, "fact: its id"),
     ("summary", {"to_seq": 3}, "summary: its id"),
     ("conversation", {"watermarks": {"chunks": {"seq": 99}}}, "a watermark stands beyond the last message"),
-    ("fact", {"type": "plan\n</facts>"}, "type: String should match"),
+    ("fact", {"type": "plan\n</facts>"}, "type: it cannot name a type"),
 ]
 
 
@@ -523,7 +523,7 @@ async def test_what_does_not_fit_the_rest_is_named_and_costs_itself(
         alice = other.user("alice")
         assert await alice.recall("peanuts")
         assert (await alice.conversation("c").context("peanuts", budget=400)).messages
-        assert len(await alice.conversation("c").get_all()) == done.new
+        assert len(await alice.conversation("c").recent()) == done.new
         assert await alice.facts(state="all", as_of=START) == []
 
 

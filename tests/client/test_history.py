@@ -83,7 +83,7 @@ async def test_conflicts_in_several_conversations_are_each_named_and_hold_up_not
 async def test_an_id_that_comes_twice_in_a_file_is_one_message(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    monkeypatch.setattr(history, "MESSAGES_PER_BATCH", batch)
+    monkeypatch.setattr(history, "MAX_BATCH_ITEMS", batch)
     path = write(said(1), said(2), said(1), said(3), said(2, "changed"), said(1), said(4))
     done = await store.import_file(path)
     assert counts(done) == (4, 2, 1)
@@ -123,7 +123,7 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
 async def test_conversations_that_a_file_mixes_keep_their_order(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "MESSAGES_PER_BATCH", 3)
+    monkeypatch.setattr(history, "MAX_BATCH_ITEMS", 3)
     lines = [said(number % 60, f"say {number}", conversation=f"c{number * 7 % 4}") for number in range(50)]
     assert counts(await store.import_file(write(*lines))) == (50, 0, 0)
     for name in {line["conversation"] for line in lines}:
@@ -133,7 +133,7 @@ async def test_conversations_that_a_file_mixes_keep_their_order(
 async def test_imported_conversations_have_the_times_of_their_messages_and_are_sorted_by_them(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "MESSAGES_PER_BATCH", 3)
+    monkeypatch.setattr(history, "MAX_BATCH_ITEMS", 3)
     ann, noon = store.user("ann"), datetime(2024, 5, 1, 12, tzinfo=UTC)
     lines = [said(n, conversation=name) for name, n in [("b", 9), ("b", 7), ("a", 2), ("a", 30), ("c", 8), ("b", 8)]]
     await store.import_file(write(*lines))

@@ -49,11 +49,19 @@ async def small(url: str, large: AsyncMemoryStore) -> AsyncIterator[AsyncMemoryS
 
 async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> None:
     scope = store.user("alice").conversation(name)
-    for n in range(times):
-        for k, (role, speaker, text) in enumerate(LINES):
-            said = f"{text} ({n}.)" if n % 3 else text
-            at = START + timedelta(hours=n // 2 * 12 + n % 2, minutes=10 * k)
-            await scope.add(role, said, name=speaker, tags=[f"line{k}"], occurred_at=at)
+    await scope.add_many(
+        [
+            {
+                "role": role,
+                "content": f"{text} ({n}.)" if n % 3 else text,
+                "name": speaker,
+                "tags": [f"line{k}"],
+                "occurred_at": START + timedelta(hours=n // 2 * 12 + n % 2, minutes=10 * k),
+            }
+            for n in range(times)
+            for k, (role, speaker, text) in enumerate(LINES)
+        ]
+    )
     await store.derive()
 
 

@@ -222,7 +222,7 @@ async def test_own_types_are_taken_wherever_a_type_is_and_no_others(
         ("fact_types", {"plan": "x"}, "none of memstore's"),
         ("fact_types", {"a": "x\u2028- b: y"}, "is one line"),
         ("fact_types", {"a": {"description": "x", "words": [" "]}}, "is not blank"),
-        ("fact_types", {f"a{number}": "x" for number in range(21)}, "at most 20 names"),
+        ("fact_types", {f"a{number}": "x" for number in range(21)}, "at most 20 items"),
     ],
 )
 async def test_what_cannot_be_is_refused_at_every_level(
@@ -295,3 +295,16 @@ async def test_who_somebody_is_stands_in_larger_contexts_and_is_found_in_small_o
         context = await alice.conversation("now").context(question, budget=budget)
         assert [one.preview for one in context.receipt.included if one.standing] == expected
     assert any("Alice is a nurse at St Mary's." in message["content"] for message in context.messages)
+
+
+@pytest.mark.parametrize("budget", [1000, 3000])
+async def test_a_budget_of_the_conversation_counts_as_one_that_is_asked_for(
+    store: AsyncMemoryStore, budget: int
+) -> None:
+    alice = store.user("alice")
+    await alice.add_fact("Alice is allergic to peanuts.", subject="Alice", type="constraint")
+    await alice.add_fact("Alice is a nurse at St Mary's.", subject="Alice", type="identity", attribute="job")
+    asked = await alice.conversation("now").context("What shall we cook?", budget=budget)
+    kept = alice.conversation("kept")
+    await kept.update(settings={"context_budget": budget})
+    assert (await kept.context("What shall we cook?")).messages == asked.messages

@@ -20,25 +20,21 @@ def texts(messages: list[Message]) -> list[str | None]:
     return [one.text for one in messages]
 
 
-async def test_messages_as_a_list(store: AsyncMemoryStore) -> None:
+async def test_recent_messages_are_all_or_the_newest(store: AsyncMemoryStore) -> None:
     trip = await talk(store)
-    assert texts(await trip.get_all()) == texts(await trip.messages())
-    assert texts(await trip.get_recent(3)) == texts(await trip.messages())[-3:]
-    assert await trip.get_recent(0) == []
-    assert len(await trip.get_recent(100)) == 8
-    assert texts(await trip.by_role("user")) == [f"Question {number} about the ferry?" for number in range(4)]
-    assert await trip.count() == 8
+    assert texts(await trip.recent()) == texts(await trip.messages())
+    assert texts(await trip.recent(3)) == texts(await trip.messages())[-3:]
+    assert await trip.recent(0) == []
+    assert len(await trip.recent(100)) == 8
+    assert (await trip.statistics()).messages_kept == 8
     for wrong in (-1, True, "3"):
-        with pytest.raises(InvalidInput, match="n="):
-            await trip.get_recent(wrong)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="user, assistant"):
-        await trip.by_role("human")
+        with pytest.raises(InvalidInput, match="limit="):
+            await trip.recent(wrong)  # type: ignore[arg-type]
 
 
 async def test_a_conversation_that_is_not_there_is_empty(store: AsyncMemoryStore) -> None:
     nothing = store.user("alice").conversation("nothing")
-    assert await nothing.get_all() == await nothing.get_recent(3) == await nothing.prune(100) == []
-    assert await nothing.count() == 0
+    assert await nothing.recent() == await nothing.recent(3) == []
     await nothing.clear()
     assert (await nothing.statistics()).messages_total == 0
     assert await nothing.info() is None
@@ -49,13 +45,12 @@ async def test_clear_begins_a_new_stretch_and_deletes_nothing(store: AsyncMemory
     await trip.add("user", "The cabin has the number seventeen.")
     await trip.clear()
     await trip.clear()
-    assert await trip.get_all() == await trip.get_recent(5) == await trip.by_role("user") == []
-    assert await trip.count() == 0
+    assert await trip.recent() == await trip.recent(5) == []
+    assert (await trip.statistics()).messages_kept == 0
     assert len(await trip.messages()) == 9
     await trip.add("user", "What is the number of the cabin?")
     await store.derive()
-    assert await trip.count() == 1
-    assert texts(await trip.get_recent(5)) == ["What is the number of the cabin?"]
+    assert texts(await trip.recent()) == texts(await trip.recent(5)) == ["What is the number of the cabin?"]
     context = await trip.context(budget=4000)
     roles = [message["role"] for message in context.messages]
     assert roles.count("user") == 1 and "assistant" not in roles
@@ -67,46 +62,13 @@ async def test_clear_begins_a_new_stretch_and_deletes_nothing(store: AsyncMemory
 
 async def test_a_context_of_before_the_clearing_has_the_stretch_of_then(store: AsyncMemoryStore) -> None:
     trip = await talk(store)
-    before = (await trip.get_all())[-1].recorded_at
+    before = (await trip.recent())[-1].recorded_at
     await trip.clear()
     await trip.add("user", "What now?")
     then = await trip.context("What now?", budget=2000, as_of=before)
     assert sum(message["role"] == "assistant" for message in then.messages) == 4
     now = await trip.context("What now?", budget=2000)
     assert sum(message["role"] == "assistant" for message in now.messages) == 0
-
-
-async def test_prune_gives_the_newest_that_fit_by_count(store: AsyncMemoryStore) -> None:
-    trip = await talk(store, turns=6)
-    every = [message.as_chat() for message in await trip.get_all()]
-    count = store.counter.count_messages
-    for most in range(1, count(every) + 20):
-        given = await trip.prune(most)
-        assert given == (every[-len(given) :] if given else [])
-        assert count(given) <= most or not given
-        more = every[-len(given) - 1 :]
-        assert len(given) == len(every) or count(more) > most
-    assert await trip.count() == 12
-    with pytest.raises(InvalidInput, match="max_tokens"):
-        await trip.prune(0)
-
-
-async def test_prune_keeps_instructions_and_whole_calls(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("tools")
-    await trip.add("system", "Be brief.")
-    await trip.add("user", "Which ferries are there? " * 20)
-    await trip.add(
-        "assistant", tool_calls=[{"id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}]
-    )
-    await trip.add("tool", "The noon ferry. " * 10, tool_call_id="1")
-    await trip.add("assistant", "At noon.")
-    count = store.counter.count_messages
-    every = [message.as_chat() for message in await trip.get_all()]
-    assert await trip.prune(count(every)) == every
-    assert await trip.prune(count(every) - 1) == [every[0], *every[2:]]
-    assert await trip.prune(count([every[0], *every[2:]]) - 1) == [every[0], every[4]]
-    assert await trip.prune(count([every[0]])) == [every[0]]
-    assert await trip.prune(3) == []
 
 
 async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from memstore import BudgetTooSmall, Context, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.layout import count_prompt
+from memstore.context.items import count_prompt
 from memstore.formats import Anthropic, Ollama, PromptContent, RenderedPrompt
 from memstore.models import Json
 from memstore.providers import load_counter
@@ -78,7 +78,7 @@ async def told(store: AsyncMemoryStore, said: list[Any]) -> AsyncConversationSco
 
 # Shrinking takes minutes: each example is a store.
 @settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -153,8 +153,8 @@ async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemory
     """In every format, of messages of one sentence to seven: nothing is cut, so less than one may stay unused."""
     scope = await filled(store)
     said = [f"The {n}th fence is {n * 7 % 23} metres long and number {n * 31} on the map of {n}." for n in range(420)]
-    for sentences in (1, 1, 2, 3, 7) * 30:
-        await scope.add("user", " ".join(said.pop() for _ in range(sentences)), name="Alice")
+    texts = [" ".join(said.pop() for _ in range(sentences)) for sentences in (1, 1, 2, 3, 7) * 30]
+    await scope.add_many([{"role": "user", "content": text, "name": "Alice"} for text in texts])
     await store.derive()
     for budget, format, query in product(BUDGETS, ("openai", "anthropic", "text"), ("What colour is the fence?", None)):
         context = await scope.context(query, budget=budget, system="Be brief.", format=format)

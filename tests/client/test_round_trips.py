@@ -110,6 +110,21 @@ async def test_of_a_long_conversation_no_more_is_read_than_could_fill_the_budget
     assert 6000 < sum(read) < 3 * 6000
 
 
+async def test_each_read_has_its_own_result_in_whatever_order_they_are_sent(store: AsyncMemoryStore) -> None:
+    await talked(store)
+    place = store.user("alice").conversation("c")
+    newest, oldest = messages.read_newest(place.id, limit=1), messages.read_newest(place.id, limit=1, before=2)
+    name = messages.read_conversation(place.id)
+    for reads in ([newest, name, oldest], [oldest, newest, name]):
+        async with store._database.user_transaction(store.user("alice").id, reads) as tx:
+            assert [message.seq for message in tx.result(newest)] == [160]
+            assert [message.seq for message in tx.result(oldest)] == [1]
+            kept = tx.result(name)
+            assert kept is not None and kept.name == "c"
+            with pytest.raises(KeyError):
+                tx.result(messages.read_newest(place.id, limit=1))
+
+
 class WatchedEmbedder(HashingEmbedder):
     """Says what it is about to embed."""
 

@@ -8,7 +8,7 @@ import pytest
 from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.strategies import ConversationView, GoalBatch, SlidingWindow, Strategy, ToolCalls
+from memstore.strategies import ConversationView, GoalBatch, Hierarchical, SlidingWindow, Strategy, ToolCalls
 
 
 async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
@@ -56,11 +56,11 @@ async def test_a_hierarchical_context_has_the_facts_of_what_it_no_longer_shows(s
     scope = store.user("alice").conversation("talk")
     said = [
         "I'm allergic to peanuts.",
-        *(f"The {n}th boat in the harbour has {n * 7} lamps at night." for n in range(400)),
+        *(f"The {n}th boat in the harbour has {n * 7} lamps at night." for n in range(80)),
     ]
     await scope.add_many([{"role": "user", "content": text} for text in said])
     await store.derive()
-    context = await scope.context("Hello?", budget=3000, strategy="hierarchical")
+    context = await scope.context("Hello?", budget=1100, strategy=Hierarchical(middle=10))
     record = next(str(one["content"]) for one in context.messages if str(one["content"]).startswith("<record>"))
     assert "- The user is allergic to peanuts." in record
 

@@ -656,7 +656,7 @@ def test_a_server_that_cannot_be_seen_from_here_keeps_its_data(folder: Path, mon
     monkeypatch.setattr(postmaster, "ORPHAN_SECONDS", 0.1)
     monkeypatch.setattr(server_module, "ORPHAN_SECONDS", 0.1)
     unseen = folder_module.FolderLock(folder / "server", folder_module.Account.of(folder))
-    assert unseen.take(folder_module.EXCLUSIVE)
+    assert unseen.take()
     with pytest.raises(EmbeddedError, match="another container"):
         EmbeddedServer.open(folder)
     with pytest.raises(EmbeddedError, match="another container"):

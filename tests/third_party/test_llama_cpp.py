@@ -15,7 +15,6 @@ import memstore
 from memstore.derive.facts.answers import AnsweredFacts
 from memstore.errors import PromptTooLong
 from memstore.providers import load_chat_model
-from memstore.providers.openai import load_embedder
 from memstore.settings import Settings
 from tests.command_line import SCRIPT, environment, variables
 from tests.helpers.conformance import check_chat_model, check_embedder
@@ -82,6 +81,8 @@ def test_facts_by_a_grammar(settings: Settings, said: str) -> None:
 
 
 def test_embeddings(settings: Settings) -> None:
+    from memstore.providers.openai import load_embedder
+
     embedder = load_embedder("random", settings)
     check_embedder(embedder)
     assert embedder.dimensions == 64

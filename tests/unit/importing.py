@@ -1,4 +1,8 @@
-"""What the tests of importers share: what was found, by its kind, and JSON that is not as a format has it."""
+"""What the tests of importers share: what was found, by its kind, and JSON that is not as a format has it.
+
+A module with the tests of a format has samples of it: `SAMPLES`, by the format's name with more words behind it, the
+name of a file and what it holds, as JSON or as bytes. In `.jsonl` a list is a value a line.
+"""
 
 import io
 import json
@@ -22,6 +26,9 @@ junk: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=6,
 )
+
+
+Samples = dict[str, tuple[str, Any]]
 
 
 def read_file(importer: type[Importer], path: Path, content: Any, **how: Any) -> list[ImportItem]:

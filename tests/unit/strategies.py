@@ -1,12 +1,18 @@
 """What Hypothesis draws: texts that tokenizers find hard, and the material of contexts."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from hypothesis import strategies as st
 
-from memstore.context.items import Candidates
-from memstore.models import Hit, Message, Section, Summary, Tier
+from memstore.context.items import BudgetSpec, Candidates
+from memstore.context.layout import compose as compose_plan, plan_context
+from memstore.context.selection import select_static
+from memstore.formats import OPENAI
+from memstore.formats.parts import Format
+from memstore.models import Context, Hit, Json, Message, Section, Summary, Tier
+from memstore.providers import TokenCounter
 from memstore.strategies.base import Turn, split_turns
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -35,6 +41,19 @@ texts = st.one_of(
 )
 names = st.none() | st.sampled_from(["Alice", "José", "a b", "名"])
 uuids = st.integers(min_value=1, max_value=2**100).map(lambda number: UUID(int=number))
+
+
+def compose(
+    candidates: Candidates,
+    budget: int,
+    counter: TokenCounter,
+    reserve: int = 0,
+    format: Format = OPENAI,
+    tools: Sequence[Json] = (),
+) -> Context:
+    """Return the context of these candidates, or raise `BudgetTooSmall`."""
+    plan = plan_context(candidates, BudgetSpec(budget, counter, reserve, format, tools))
+    return compose_plan(plan, select_static(plan))
 
 
 def message(seq: int, role: str, text: str | None, name: str | None = None, **more: object) -> Message:

@@ -1,21 +1,25 @@
 """Counts of Claude's tokens by Anthropic's count endpoint, against a server that answers in its shapes."""
 
+from __future__ import annotations
+
 import json
 import logging
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import memstore
 from memstore.errors import BudgetTooSmall, InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
-from memstore.providers import Count, anthropic, connections, load_counter
-from memstore.providers.anthropic import AnthropicCounter, as_request
+from memstore.providers import Count, connections, load_counter
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
 from tests.ollama_server import Behaviour, Handler, ScriptedOllama, hangs, raw
+
+if TYPE_CHECKING:  # to import it takes seconds, in each process that collects the tests
+    from memstore.providers.anthropic import AnthropicCounter
 
 PATH = "/v1/messages/count_tokens"
 KEY = "sk-ant-" + "api03-not-a-key"
@@ -68,6 +72,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOllama]:
 
 @pytest.fixture
 def counter(server: ScriptedOllama) -> AnthropicCounter:
+    from memstore.providers.anthropic import AnthropicCounter
+
     loaded = load_counter("anthropic:claude-x", Settings(anthropic_url=server.url, anthropic_api_key=KEY))
     assert isinstance(loaded, AnthropicCounter)
     return loaded
@@ -100,22 +106,23 @@ def test_nothing_is_asked_about_texts_single_messages_and_instructions_alone(
 
 
 def test_tool_calls_results_and_definitions_are_sent_in_anthropics_shape() -> None:
-    request, is_own = as_request([USER, CALL, RESULT], [TOOL])
+    from memstore.providers.anthropic import as_request
+
+    request = as_request([USER, CALL, RESULT], [TOOL])
     _, call, result = request["messages"]
     use = {"type": "tool_use", "id": "a_1", "name": "find", "input": {"what": "ferry"}}
     assert call == {"role": "assistant", "content": [use]}
     told = [{"type": "text", "text": "At nine."}]
     assert result == {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a_1", "content": told}]}
     assert request["tools"] == [{"name": "find", "description": "Finds.", "input_schema": {"type": "object"}}]
-    assert is_own
-    again, _ = as_request(request["messages"], request["tools"])
+    again = as_request(request["messages"], request["tools"])
     assert again == request, "what is Anthropic's already stays"
-    undefined, _ = as_request([USER, CALL, RESULT], [])
+    undefined = as_request([USER, CALL, RESULT], [])
     assert undefined["tools"] == [{"input_schema": {"type": "object"}, "name": "find"}]
     without_ids = [USER, {"role": "assistant", "tool_calls": [{"function": {"name": "find"}}]}, {"role": "tool"}]
-    _, call, result = as_request(without_ids, [])[0]["messages"]
+    _, call, result = as_request(without_ids, [])["messages"]
     assert call["content"][0]["id"] == result["content"][0]["tool_use_id"]
-    assert as_request([CALL], [])[0]["messages"][0]["role"] == "user", "who has the first word"
+    assert as_request([CALL], [])["messages"][0]["role"] == "user", "who has the first word"
 
 
 def test_parts_of_others_are_estimated(counter: AnthropicCounter) -> None:
@@ -168,14 +175,14 @@ def test_a_refusal_is_an_error_without_the_key(
 def test_an_endpoint_that_is_away_or_slow_is_an_error_in_time(
     counter: AnthropicCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("memstore.providers.anthropic.COUNT_TIMEOUT_SECONDS", 0.5)
     server.instead[PATH] = hangs
     begin = time.monotonic()
     with pytest.raises(ModelUnavailable, match=r"did not answer within .* \"estimated\" has"):
         counter.count_messages([USER])
-    monkeypatch.setattr(anthropic, "COUNT_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr("memstore.providers.anthropic.COUNT_TIMEOUT_SECONDS", 10.0)
     with pytest.raises(ModelUnavailable, match="is away"):
-        AnthropicCounter("claude-x", "http://127.0.0.1:9").count_messages([USER])
+        type(counter)("claude-x", "http://127.0.0.1:9").count_messages([USER])
     assert time.monotonic() - begin < 5
 
 

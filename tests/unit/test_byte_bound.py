@@ -15,7 +15,7 @@ from memstore.errors import ProviderMissing
 from memstore.providers import load_counter
 from memstore.providers.huggingface import ChatTemplate
 from memstore.providers.minilm import FOLDER
-from memstore.providers.tiktoken import FALLBACK_COUNTER, BytesCounter, EstimatedCounter, counter_for, estimate
+from memstore.providers.tiktoken import BytesCounter, EstimatedCounter, counter_for, estimate
 from tests.helpers.conformance import check_counter
 from tests.helpers.fakes import WordCounter
 from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
@@ -164,10 +164,10 @@ def test_estimates() -> None:
         ("tiktoken:cl100k_base", "tiktoken:cl100k_base"),
         ("ollama:gpt-oss:20b@a80c4f17acd5", "ollama:gpt-oss:20b@a80c4f17acd5"),
         ("tokenizer:/models/llama", "tokenizer:/models/llama"),
-        ("claude-sonnet-4-5", FALLBACK_COUNTER),
+        ("claude-sonnet-4-5", "estimated:2.5"),
         ("anthropic:claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
-        ("davinci", FALLBACK_COUNTER),  # of an encoding that does not come with memstore
-        ("", FALLBACK_COUNTER),
+        ("davinci", "estimated:2.5"),  # of an encoding that does not come with memstore
+        ("", "estimated:2.5"),
     ],
 )
 def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> None:
@@ -176,7 +176,7 @@ def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> N
 
 def test_a_model_that_nobody_knows_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
-        assert counter_for("foo:bar-7") == FALLBACK_COUNTER
+        assert counter_for("foo:bar-7") == "estimated:2.5"
     assert counter_for("gpt-4o") == "tiktoken:gpt-4o"
     (record,) = caplog.records
     assert "no counter knows the model 'foo:bar-7'" in record.getMessage()

@@ -1,5 +1,6 @@
 """Every command and option has a help text, and the reference pages say what the code says."""
 
+import inspect
 import io
 import json
 import re
@@ -15,12 +16,12 @@ from uuid import UUID
 
 import pytest
 from hypothesis import given, strategies as st
+from rich.console import Console
 from typer.main import get_command
 
+from memstore import errors
 from memstore.cli import app, output, recall
 from memstore.cli.output import escape, one_line, print_json
-from memstore.cli.session import EXIT_CODES
-from memstore.errors import MemstoreError
 from memstore.models import FACT_STATES, Tier
 
 ROOT = Path(__file__).parents[2]
@@ -53,8 +54,8 @@ def test_every_error_has_an_exit_code_that_the_page_explains() -> None:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     table = page.partition("## Exit codes")[2].partition("\n## ")[0]
     explained = {int(code) for code in re.findall(r"^\| (\d+) \|", table, re.MULTILINE)}
-    assert explained == {0, 130, *EXIT_CODES.values()}
-    assert list(EXIT_CODES)[-1] is MemstoreError  # the first that fits counts
+    classes = [error for error in vars(errors).values() if inspect.isclass(error)]
+    assert explained == {0, 130, *(error.exit_code for error in classes)}
 
 
 def test_the_words_that_options_take_are_those_of_the_models() -> None:
@@ -71,6 +72,19 @@ def test_what_is_shown_holds_nothing_that_a_terminal_obeys(text: str) -> None:
     assert not any("\x7f" <= char <= "\x9f" for char in shown)
     assert "\n" not in one_line(text)
     assert "\t" not in one_line(text)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_a_row_is_whole_on_a_terminal_of_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    terminal = Console(file=shown, force_terminal=True, width=width, soft_wrap=True, no_color=True)
+    monkeypatch.setattr(output, "out", terminal)
+    row = ("3f2a91c4", "constraint", "quarantined, pinned", "2026-05-01", "[bold]Alice[/bold] is allergic to peanuts.")
+    output.print_rows([], ("id", "type", "state", "said", "fact"), [row])
+    words = re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue()).split()
+    assert all(word in words for cell in row for word in cell.split())
+    assert ("fact" in words) == (width == 120)
+    assert all(len(line) <= width for line in re.sub(r"\x1b\[[0-9;]*m", "", shown.getvalue()).splitlines())
 
 
 @dataclass(frozen=True, slots=True)

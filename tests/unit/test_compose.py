@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore import BudgetTooSmall
 from memstore.context.items import BudgetSpec, Candidates, ContextItem
-from memstore.context.layout import Layout, compose
-from memstore.context.selection import required_items
+from memstore.context.layout import plan_context
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent
 from memstore.models import Context, Hit, Message, Reason, Section, Tier
@@ -22,11 +21,11 @@ from memstore.providers.tiktoken import _encoding
 from memstore.strategies.base import split_turns
 from tests.helpers.fakes import WordCounter
 from tests.helpers.tokenizers import LLAMA_3, byte_level, write
-from tests.unit.strategies import conversations, hits, materials, message, texts
+from tests.unit.strategies import compose, conversations, hits, materials, message, texts
 from tests.unit.test_tiktoken import published
 
 EXACT = load_counter("tiktoken:o200k_base")
-quick = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 DOSE = int(os.environ.get("TEST_DOSE", "1"))  # how much longer than usual the slow tests may take
 budgets = st.integers(1, 60) | st.integers(60, 600) | st.integers(600, 8000)
 
@@ -104,11 +103,11 @@ def check_budget(material: Candidates, budget: int, context: Context, counter: T
 
 def check_maximums(material: Candidates, budget: int, context: Context, counter: TokenCounter) -> None:
     """No section takes more than its maximum, fences and headings included; what is promised stays."""
-    layout = Layout(material, BudgetSpec(budget, counter))
-    musts = required_items(layout.items, layout.plan)
+    plan = plan_context(material, BudgetSpec(budget, counter))
+    musts = plan.required_items()
     for section in material.sections:
         if section.maximum is not None and not musts.get(section.name):
-            assert context.receipt.sections.get(section.name, 0) <= layout.plan[section.name].maximum
+            assert context.receipt.sections.get(section.name, 0) <= plan.allowances[section.name].maximum
 
 
 def check_pairs(context: Context) -> None:
@@ -131,9 +130,7 @@ def check_pinned(
     assert not isinstance(large, BudgetTooSmall)
     pinned = pinned_in(small)
     assert pinned <= pinned_in(large)
-    musts = required_items(
-        Layout(material, BudgetSpec(budget, counter)).items, Layout(material, BudgetSpec(budget, counter)).plan
-    )
+    musts = plan_context(material, BudgetSpec(budget, counter)).required_items()
     wanted = [piece for pieces in musts.values() for piece in pieces]
     for context in (small, large):
         inside = Counter((one.section, one.id) for one in context.receipt.included)

@@ -9,7 +9,7 @@ import memstore.store
 from memstore.store.sql import statements
 from tests.integration.conftest import OUTLIVING, TABLES
 
-FAMILIES = sorted(path.stem for path in (Path(memstore.store.__file__).parent / "sql").glob("*.sql"))
+FAMILIES = sorted({path.stem for path in (Path(memstore.store.__file__).parent / "sql").glob("*.sql")} - {"fragments"})
 OF_USER = " ".join(sorted(TABLES | OUTLIVING))
 OF_COORDINATOR = "backfills api_tokens memstore_schema procrastinate_jobs procrastinate_workers"
 DISTRIBUTED, LOCAL = (

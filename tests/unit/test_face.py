@@ -3,13 +3,17 @@
 import ast
 import inspect
 from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
 import memstore
-from memstore import ConversationScope
+from memstore import ConversationScope, UserScope, errors
+from memstore.client.user_facts import FactInput
+from memstore.derive.facts.manual_edits import EDITABLE
 from memstore.formats import FORMATS, FormatName
 from memstore.models import Role, RoleName
 
@@ -33,15 +37,28 @@ def test_every_class_has_a_name_of_its_own() -> None:
     assert [name for name, count in classes.items() if count > 1] == []
 
 
-def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
-    from memstore import errors as tree
-
-    classes = {name for name, one in vars(tree).items() if inspect.isclass(one)}
-    drawn = {line.lstrip(" │├└─").split(" ")[0] for line in str(tree.__doc__).splitlines() if "─" in line}
-    assert classes == drawn | {"MemstoreError"}
+def test_every_error_is_public_and_says_what_servers_and_commands_make_of_it() -> None:
+    classes = {name for name, error in vars(errors).items() if inspect.isclass(error)}
     assert classes <= set(memstore.__all__)
     for name in classes:
-        assert issubclass(getattr(tree, name), tree.MemstoreError)
+        error = getattr(errors, name)
+        assert issubclass(error, errors.MemstoreError)
+        assert 400 <= HTTPStatus(error.http_status) < 600 and 0 < error.exit_code < 5
+
+
+def test_what_is_an_argument_in_python_is_one_over_rest() -> None:
+    pytest.importorskip("fastapi")
+    from memstore.server.http.memory import ContextRequest, FactEdit, NewFactRequest, ProfileParams, RecallRequest
+
+    def arguments(call: Callable[..., object]) -> set[str]:
+        return set(inspect.signature(call).parameters) - {"self", "columns"}
+
+    assert set(RecallRequest.model_fields) == arguments(UserScope.recall)
+    assert set(ContextRequest.model_fields) == arguments(ConversationScope.context) | {"receipt"}
+    assert set(ProfileParams.model_fields) == arguments(UserScope.profile)
+    assert set(NewFactRequest.model_fields) == arguments(UserScope.add_fact) | set(FactInput.__annotations__)
+    assert set(FactEdit.model_fields) == arguments(UserScope.edit_fact) - {"fact"} | set(FactInput.__annotations__)
+    assert set(EDITABLE) == {"text", *FactInput.__annotations__}
 
 
 @pytest.mark.parametrize(

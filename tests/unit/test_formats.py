@@ -14,14 +14,13 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall
-from memstore.context.items import Candidates
-from memstore.context.layout import compose, count_prompt
+from memstore.context.items import Candidates, count_prompt
 from memstore.formats import FORMATS, Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.formats.parts import CustomSection, RenderedPrompt
 from memstore.models import Context, Hit, Message, Tier, in_order_of_time
 from memstore.providers import load_counter
 from memstore.strategies.base import split_turns
-from tests.unit.strategies import START, call, hits, materials, message, texts
+from tests.unit.strategies import START, call, compose, hits, materials, message, texts
 from tests.unit.test_compose import cut
 
 EXACT = load_counter("tiktoken:o200k_base")

@@ -4,7 +4,9 @@ import gzip
 import io
 import json
 import os
+import re
 import tracemalloc
+from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
+from memstore.ingest.importers import IMPORTERS, ImportOptions, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
 from memstore.ingest.importers.files import OpenFile, numbered_values
 from tests.unit.importing import texts, zipped
@@ -142,6 +144,15 @@ def test_what_is_wrong_with_a_file_of_no_known_format_is_said(make):
     assert importer_for(make("chat.jsonl.gz", gzip.compress(LINE * 99)[:-4])).name == "jsonl"
 
 
+def test_the_page_has_each_format_with_the_options_that_it_needs():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "importing.md").read_text(encoding="utf-8")
+    rows = {line.split("`")[1]: line for line in page.splitlines() if line.startswith("|") and line.count("`") > 1}
+    for importer in IMPORTERS:
+        options = set(re.findall(r"`--([\w-]+)`", rows[importer.name])) - {"user"}
+        assert options == {name.replace("_", "-") for name in importer.needs}, importer.name
+        assert {field.name for field in fields(ImportOptions)}.issuperset(importer.needs)
+
+
 # --- times and texts -----------------------------------------------------------------------------------------------
 
 
@@ -194,7 +205,7 @@ def test_of_values_that_follow_one_another_a_broken_one_costs_only_its_line():
 
 
 def test_a_value_is_bounded_and_the_list_is_not(monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.files.LONGEST_VALUE", 300_000)
+    monkeypatch.setattr("memstore.ingest.importers.files.MAX_VALUE_BYTES", 300_000)
     small = json.dumps({"text": "x" * 1000})
     assert len(read_values(("[" + ",".join([small] * 2000) + "]").encode())) == 2000
     tracemalloc.start()

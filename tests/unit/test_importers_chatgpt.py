@@ -7,9 +7,23 @@ import pytest
 
 from memstore.ingest.importers import IgnoredContent, Record
 from memstore.ingest.importers.chatgpt import ChatGPT
-from tests.unit.importing import ignored, read_file, reasons, texts, zipped
+from tests.unit.importing import Samples, ignored, read_file, reasons, texts, zipped
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
+
+
+TREE = {
+    "a": {"parent": None, "message": None},
+    "b": {
+        "parent": "a",
+        "message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["hello"]}},
+    },
+}
+SAMPLE = [{"id": "c", "title": "T", "create_time": 1.5, "mapping": TREE, "current_node": "b"}]
+SAMPLES: Samples = {
+    "chatgpt": ("conversations.json", SAMPLE),
+    "chatgpt zip": ("a.zip", zipped({"conversations-0.json": json.dumps(SAMPLE), "conversations-1.json": "[]"})),
+}
 
 
 def said(text: object = "hello", role: object = "user", **more: object) -> dict:

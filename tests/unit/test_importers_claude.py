@@ -6,10 +6,18 @@ from datetime import UTC, datetime
 import pytest
 
 from memstore.ingest.importers import Record, importer_for
-from memstore.ingest.importers.claude import ROOT_ID, Claude
-from tests.unit.importing import ignored, read_file, reasons, texts, zipped
+from memstore.ingest.importers.claude import Claude
+from tests.unit.importing import Samples, ignored, read_file, reasons, texts, zipped
 
 NOON = "2026-03-29T12:00:00.5Z"
+
+
+ROOT_ID = "00000000-0000-4000-8000-000000000000"
+SAMPLE = [{"uuid": "c", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "hello"}]}]
+SAMPLES: Samples = {
+    "claude": ("conversations.json", SAMPLE),
+    "claude zip": ("a.zip", zipped({"conversations.json": json.dumps(SAMPLE)})),
+}
 
 
 def said(key: str, says: object = "hello", sender: object = "human", parent: object = ROOT_ID, **more: object) -> dict:

@@ -9,11 +9,31 @@ import pytest
 
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
-from tests.unit.importing import ignored, reasons, records, texts
+from tests.unit.importing import Samples, ignored, reasons, records, texts
 
 DATA = Path(__file__).parents[1] / "data"
 FERRY = DATA / "claude-code" / "-home-alice-ferry" / "6f1c2a9e-4b7d-4c55-9a0e-3d2f8b1c7e41.jsonl"
 (HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
+
+
+SAMPLES: Samples = {
+    "claude-code": (
+        "a.jsonl",
+        {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "s", "message": {"content": "hello"}},
+    ),
+    "codex": (
+        "rollout-a.jsonl",
+        [
+            {"timestamp": "2026-11-24T15:03:48Z", "type": "session_meta", "payload": {"id": "s", "source": "cli"}},
+            {
+                "timestamp": "2026-11-24T15:03:49Z",
+                "type": "response_item",
+                "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
+                "metadata": {"client_authored": False},
+            },
+        ],
+    ),
+}
 
 
 def test_a_session_of_claude_code_is_what_was_said() -> None:

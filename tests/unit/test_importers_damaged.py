@@ -1,10 +1,10 @@
 """Damaged and hostile files of every format: whatever is done to them, reading ends in words, and in bounded memory."""
 
-import gzip
 import json
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -24,61 +24,26 @@ from memstore.ingest.importers import (
     Record,
     importer_for,
 )
-from tests.unit.importing import ALWAYS, junk, reasons, texts, zipped
+from tests.unit.importing import ALWAYS, Samples, junk, reasons, texts
 
 READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 
-TREE = {
-    "a": {"parent": None, "message": None},
-    "b": {
-        "parent": "a",
-        "message": {"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["hello"]}},
-    },
+
+def dumped(name: str, value: object) -> bytes:
+    """Return what a file of this name holds: bytes as they are, anything else as JSON."""
+    if isinstance(value, bytes):
+        return value
+    is_lines = name.endswith(".jsonl") and isinstance(value, list)
+    return b"\n".join(json.dumps(each).encode() for each in (value if is_lines else [value]))
+
+
+VALUES: Samples = {
+    sample: content
+    for file in sorted(Path(__file__).parent.glob("test_importers_*.py"))
+    if file != Path(__file__)
+    for sample, content in getattr(import_module(f"tests.unit.{file.stem}"), "SAMPLES", {}).items()
 }
-CHATGPT = [{"id": "c", "title": "T", "create_time": 1.5, "mapping": TREE, "current_node": "b"}]
-CLAUDE = [{"uuid": "c", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "hello"}]}]
-GEMINI = [{"title": "Prompted hello", "time": "2026-07-26T06:00:00Z", "products": ["Gemini Apps"]}]
-OPENAI = {"messages": [{"role": "user", "content": "hello"}]}
-LANGCHAIN = [{"type": "human", "data": {"content": "hello"}}]
-SLACK = {
-    "channels.json": [{"id": "C1", "name": "general"}],
-    "general/2024-05-01.json": [{"user": "U1", "text": "hello", "ts": "1714564800.1"}],
-}
-CLAUDE_CODE = {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "s", "message": {"content": "hello"}}
-CODEX = [
-    {"timestamp": "2026-11-24T15:03:48Z", "type": "session_meta", "payload": {"id": "s", "source": "cli"}},
-    {
-        "timestamp": "2026-11-24T15:03:49Z",
-        "type": "response_item",
-        "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
-        "metadata": {"client_authored": False},
-    },
-]
-JSONL = {"conversation": "c", "role": "user", "content": "hello"}
-CHAT = "13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
-
-
-def dumped(value: object) -> bytes:
-    return json.dumps(value).encode()
-
-
-SAMPLES = {
-    "jsonl": ("a.jsonl", dumped(JSONL)),
-    "jsonl packed": ("a.jsonl.gz", gzip.compress(dumped(JSONL))),
-    "chatgpt": ("conversations.json", dumped(CHATGPT)),
-    "chatgpt zip": ("a.zip", zipped({"conversations-0.json": dumped(CHATGPT), "conversations-1.json": b"[]"})),
-    "claude": ("conversations.json", dumped(CLAUDE)),
-    "claude zip": ("a.zip", zipped({"conversations.json": dumped(CLAUDE)})),
-    "claude-code": ("a.jsonl", dumped(CLAUDE_CODE)),
-    "codex": ("rollout-a.jsonl", b"\n".join(map(dumped, CODEX))),
-    "gemini": ("MyActivity.json", dumped(GEMINI)),
-    "gemini zip": ("a.zip", zipped({"Takeout/Gemini Apps/MyActivity.json": dumped(GEMINI)})),
-    "openai": ("a.jsonl", dumped(OPENAI)),
-    "langchain": ("a.json", dumped(LANGCHAIN)),
-    "slack zip": ("a.zip", zipped({name: dumped(value) for name, value in SLACK.items()}, zipfile.ZIP_STORED)),
-    "whatsapp": ("WhatsApp Chat with Bob.txt", CHAT.encode()),
-    "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT.encode()})),
-}
+SAMPLES = {sample: (name, dumped(name, value)) for sample, (name, value) in VALUES.items()}
 
 
 def test_there_is_a_sample_of_every_format():
@@ -122,16 +87,7 @@ def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
         assert not isinstance(one, ImportProblem) or (one.reason.isprintable() and one.where.isprintable())
 
 
-JSON_SAMPLES = {
-    "claude-code": CLAUDE_CODE,
-    "codex": CODEX,
-    "chatgpt": CHATGPT,
-    "claude": CLAUDE,
-    "gemini": GEMINI,
-    "openai": OPENAI,
-    "langchain": LANGCHAIN,
-    "jsonl": JSONL,
-}
+JSON_SAMPLES = {sample: value for sample, (_, value) in VALUES.items() if not isinstance(value, bytes)}
 
 
 def replace_one(value: Any, draw: Callable[[Any], Any]) -> Any:
@@ -149,9 +105,7 @@ def replace_one(value: Any, draw: Callable[[Any], Any]) -> Any:
 @given(st.sampled_from(sorted(JSON_SAMPLES)), st.data())
 def test_whatever_stands_in_a_file_nothing_raises_and_what_comes_is_storable(tmp_path, sample, data):
     path = tmp_path / SAMPLES[sample][0]
-    value = replace_one(JSON_SAMPLES[sample], data.draw)
-    lines = value if sample == "codex" and isinstance(value, list) else [value]
-    path.write_bytes(b"\n".join(map(dumped, lines)))
+    path.write_bytes(dumped(path.name, replace_one(JSON_SAMPLES[sample], data.draw)))
     for one in found_in(path, sample):
         if isinstance(one, Record):
             try:

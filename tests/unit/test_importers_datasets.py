@@ -5,9 +5,15 @@ import json
 import pytest
 
 from memstore.ingest.importers import ImportOptions, ImportProblem, importer_for
-from tests.unit.importing import ignored, reasons, records, texts
+from tests.unit.importing import Samples, ignored, reasons, records, texts
 
 NOW = {"occurred_at": "imported"}
+
+
+SAMPLES: Samples = {
+    "openai": ("a.jsonl", {"messages": [{"role": "user", "content": "hello"}]}),
+    "langchain": ("a.json", [{"type": "human", "data": {"content": "hello"}}]),
+}
 
 
 @pytest.fixture

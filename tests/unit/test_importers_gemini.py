@@ -7,9 +7,16 @@ import pytest
 
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.gemini import Gemini, html_text
-from tests.unit.importing import ignored, read_file, reasons, records, texts, zipped
+from tests.unit.importing import Samples, ignored, read_file, reasons, records, texts, zipped
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
+
+
+SAMPLE = [{"title": "Prompted hello", "time": "2026-07-26T06:00:00Z", "products": ["Gemini Apps"]}]
+SAMPLES: Samples = {
+    "gemini": ("MyActivity.json", SAMPLE),
+    "gemini zip": ("a.zip", zipped({"Takeout/Gemini Apps/MyActivity.json": json.dumps(SAMPLE)})),
+}
 
 
 def activity(title: object = "Prompted hello", minutes: float = 0, html: object = None, **more: object) -> dict:

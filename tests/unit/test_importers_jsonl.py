@@ -10,9 +10,16 @@ import pytest
 
 from memstore.ingest.importers import Record
 from memstore.ingest.importers.jsonl import Jsonl
-from tests.unit.importing import read_file
+from tests.unit.importing import Samples, read_file
 
 GOOD = {"conversation": "c", "role": "user", "content": "hello"}
+
+
+SAMPLE = {"conversation": "c", "role": "user", "content": "hello"}
+SAMPLES: Samples = {
+    "jsonl": ("a.jsonl", SAMPLE),
+    "jsonl packed": ("a.jsonl.gz", gzip.compress(json.dumps(SAMPLE).encode())),
+}
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import ImportItem, ImportOptions, importer_for
 from memstore.ingest.importers.slack import Slack
-from tests.unit.importing import ignored, reasons, records, texts
+from tests.unit.importing import Samples, ignored, reasons, records, texts, zipped
 
 USERS = [
     {"id": "U1", "name": "ann", "real_name": "Ann Lee", "profile": {"display_name": "Ann", "real_name": "Ann Lee"}},
@@ -20,6 +20,20 @@ USERS = [
 CHANNELS = [{"id": "C1", "name": "general", "members": ["U1", "U2"]}]
 DMS = [{"id": "D1", "members": ["U1", "U2"]}]
 TS = "1714564800.000100"  # 2024-05-01T12:00:00.0001Z
+
+
+SAMPLES: Samples = {
+    "slack zip": (
+        "a.zip",
+        zipped(
+            {
+                "channels.json": '[{"id": "C1", "name": "general"}]',
+                "general/2024-05-01.json": '[{"user": "U1", "text": "hello", "ts": "1714564800.1"}]',
+            },
+            zipfile.ZIP_STORED,
+        ),
+    )
+}
 
 
 def said(text: object = "hello", ts: object = TS, user: object = "U1", **more: object) -> dict[str, Any]:

@@ -8,10 +8,17 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import ignored, read_file, records, texts, zipped
+from tests.unit.importing import Samples, ignored, read_file, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
+
+
+CHAT = b"13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
+SAMPLES: Samples = {
+    "whatsapp": (NAME, CHAT),
+    "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT})),
+}
 
 
 @pytest.fixture
@@ -65,6 +72,7 @@ def test_mine_are_without_a_name_and_the_others_have_theirs(read, tmp_path, text
         ("13/12/2019, 9:25 CH - Ann: x", "2019-12-13 20:25:00"),
         ("13.12.2019 ÖS 9:25 - Ann: x", "2019-12-13 20:25:00"),
         ("13/12/2562 21:25 - Ann: x", "2019-12-13 20:25:00"),
+        ("13/12/2019, 21:25 – Ann: 9:00 - 9:30", "2019-12-13 20:25:00"),
     ],
 )
 def test_the_dates_of_many_countries(read, line, meant):
@@ -113,6 +121,7 @@ def test_lines_without_a_time_go_on_with_the_message(read):
         ("IMG-1.jpg (Datei angehängt)\nschau", "[IMG-1.jpg]\nschau"),
         ("\u200e<attached: 0001-PHOTO.jpg>", "[0001-PHOTO.jpg]"),
         ("IMG-1.jpg (file attached)\nlook", "[IMG-1.jpg]\nlook"),
+        ("look \u200e<attached: 0001-PHOTO.jpg>", "look [0001-PHOTO.jpg]"),
         ("\u200e<adjunto: 0002-PHOTO.jpg>", "[0002-PHOTO.jpg]"),
         ("\u200eIMG-20240113-WA0001.jpg (archivo adjunto)", "[IMG-20240113-WA0001.jpg]"),
         ("\u200eimagen omitida", "[imagen]"),

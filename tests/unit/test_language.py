@@ -51,7 +51,7 @@ def test_a_name_is_found_where_it_is_no_part_of_another() -> None:
     assert not language.has_word("Ann", "ann", ignore_case=False)
 
 
-@pytest.mark.parametrize("text", ["Why?", "(Why?)", "“なぜ？”", "**لماذا؟** "])
+@pytest.mark.parametrize("text", ["Why?", "Really?!", "(Why?)", "“なぜ？”", "**لماذا؟** "])
 def test_a_question_ends_with_its_mark_behind_which_others_may_close(text: str) -> None:
     assert language.is_question(text) and not language.is_question(f"{text} No.")
 

@@ -88,7 +88,7 @@ def user(text: str) -> list[dict[str, str]]:
     return [PROMPT[0], {"role": "user", "content": text}]
 
 
-@pytest.mark.parametrize("counted", [None, 0, -5, "many", 10**30])
+@pytest.mark.parametrize("counted", [None, 0, "many"])
 def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
     """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
     server.script += [says(GOOD, prompt_eval_count=counted, eval_count=counted)] * 2  # Ollama is asked to count again
@@ -219,9 +219,8 @@ def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: s
 @pytest.mark.parametrize("code", [400, 422])
 def test_a_refused_request_is_not_repeated(server: ScriptedOllama, code: int) -> None:
     server.script.append(status(code, "invalid format"))
-    with pytest.raises(ProviderError, match=r"refuses the request .*invalid format") as raised:
+    with pytest.raises(connections.RequestRefused, match=r"refuses the request .*invalid format"):
         ask(model_of(server))
-    assert raised.type is ProviderError
     assert len(server.asked()) == 1
 
 
@@ -339,10 +338,11 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
     assert len(server.asked()) == 1
 
 
-def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
+@pytest.mark.parametrize(("text", "words"), [("word " * 300, 302), ("去" * 1200, 303)])
+def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama, text: str, words: int) -> None:
     server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
-    with pytest.raises(PromptTooLong, match="read 200 tokens of a prompt of 302 words"):
-        ask(model_of(server), user("word " * 300))
+    with pytest.raises(PromptTooLong, match=f"read 200 tokens of a prompt of {words} words"):
+        ask(model_of(server), user(text))
 
 
 @pytest.mark.parametrize("counted", [12, 0, None])
@@ -482,6 +482,13 @@ def test_no_key_stands_in_an_error(server: ScriptedOllama, monkeypatch: pytest.M
     assert KEY.removeprefix("sk-") not in "".join(traceback.format_exception(raised.value))
 
 
+def test_the_key_of_ollama_is_sent_with_each_request(ollamas: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    ollamas.script.append(says(GOOD))
+    ask(model_of(ollamas))
+    assert {headers["Authorization"] for _, _, headers in ollamas.requests} == {f"Bearer {KEY}"}
+
+
 def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
     openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
     with pytest.raises(ProviderError, match=r"elsewhere \(307\), which is not followed") as raised:
@@ -573,6 +580,7 @@ def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
     )  # fmt: skip
     embedder = openai.load_embedder("bge-m3", given)
     assert embedder.dimensions == 3
+    assert np.allclose(embedder.embed_documents(["a", "bee"])[1], embedder.embed_documents(["bee"])[0])
     assert np.allclose(np.linalg.norm(embedder.embed_documents(["a", "bee", ""]), axis=1), 1)
     embedder.embed_query("ferry")
     sent = openais.asked("/v1/embeddings")

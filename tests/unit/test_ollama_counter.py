@@ -1,6 +1,7 @@
 """Counts of Ollama's models, against a server that renders as the real one does: exact, or a bound and called one."""
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -140,14 +141,24 @@ def built(info: dict[str, Any]) -> Vocabulary:
     return made
 
 
+@cache
+def built_byte_level(pre: str) -> Vocabulary:
+    return built(as_gguf(byte_level(pre), model="gpt2", pre=pre))
+
+
+@cache
+def built_sentencepiece() -> Vocabulary:
+    return built(as_gguf(sentencepiece(), model="llama", merges=None, add_bos_token=False))
+
+
 @pytest.mark.parametrize("pre", sorted(PATTERNS))
 @settings(deadline=None, max_examples=60)
 @given(parts=texts)
 def test_byte_level_bpe(pre: str, parts: list[str]) -> None:
-    tokenizer, text = byte_level(pre), "".join(parts)
-    own = built(as_gguf(tokenizer, model="gpt2", pre=pre))
+    text = "".join(parts)
     whole = text.replace("\ud800", "\ufffd")
-    assert own.count_prompt(text) == len(tokenizer.encode(whole, add_special_tokens=False))
+    expected = len(byte_level(pre).encode(whole, add_special_tokens=False))
+    assert built_byte_level(pre).count_prompt(text) == expected
 
 
 @settings(deadline=None, max_examples=200)
@@ -155,8 +166,7 @@ def test_byte_level_bpe(pre: str, parts: list[str]) -> None:
 def test_sentencepiece(parts: list[str]) -> None:
     # No piece of a text is one of the tokens that stand for a byte, whatever it looks like.
     text = "".join(parts).replace("\ud800", "").replace("<0x", "<0")
-    info = as_gguf(sentencepiece(), model="llama", merges=None, add_bos_token=False)
-    assert built(info).count_text(text) == len(sentencepiece().encode(text, add_special_tokens=False))
+    assert built_sentencepiece().count_text(text) == len(sentencepiece().encode(text, add_special_tokens=False))
 
 
 @pytest.mark.parametrize(("pre", "encoding"), [("gpt-4o", "o200k_base"), ("llama-bpe", "cl100k_base")])

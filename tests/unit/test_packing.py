@@ -1,21 +1,23 @@
 """The parts of packing: the window that moves in steps, what is said already, what is left."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 from memstore.context.candidates import AntecedentFinder
 from memstore.context.items import Candidates, ContextItem, ItemFactory
-from memstore.context.layout import compose
-from memstore.context.selection import LONGEST_STEP, Selection, recent_window
+from memstore.context.selection import Selection, recent_window
 from memstore.formats import OPENAI
 from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Message, Reason, Section, Tier
+from memstore.providers import Count
 from memstore.search.outdated import Changes
 from tests.helpers.fakes import WordCounter
-from tests.unit.strategies import START, UUID
+from tests.unit.strategies import START, UUID, compose
 
 
 def turn(start: int, tokens: int) -> ContextItem:
@@ -28,7 +30,7 @@ def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int],
     count = recent_window(turns, room)
     most = sum(1 for so_far in accumulate(tokens) if so_far <= room)
     assert sum(tokens[:count]) <= room
-    assert sum(tokens[:count]) >= sum(tokens[:most]) - LONGEST_STEP * room
+    assert sum(tokens[:count]) >= sum(tokens[:most]) - 0.25 * room
     assert (count == len(tokens)) == (sum(tokens) <= room)
 
 
@@ -58,7 +60,7 @@ def test_what_is_repeated_or_quoted_is_said_once(first: str, second: str, is_dup
     one, other = ItemFactory(WordCounter()).hits([hit(1, first), hit(2, second)])
     selection.add(one)
     assert selection.is_duplicate(other) == is_duplicate
-    assert selection.why_not(other) == (Reason.DUPLICATE if is_duplicate else Reason.OVER_BUDGET)
+    assert selection.rejection_reason(other) == (Reason.DUPLICATE if is_duplicate else Reason.OVER_BUDGET)
     selection.remove(one)
     assert not selection.is_duplicate(other)
     assert (selection.tokens, selection.taken("hits")) == (0, 0)
@@ -70,6 +72,7 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
     given = Candidates(question={"role": "user", "content": "?"}, hits=twice)
     for budget in range(80, 300, 7):
         made = compose(given, budget, WordCounter(), format=Wordy())
+        assert made.tokens <= budget
         for one in made.receipt.left_out:
             if one.reason == Reason.DUPLICATE:
                 assert one.preview in str(made.messages)
@@ -83,6 +86,17 @@ class Wordy:
     def render(self, content: PromptContent) -> RenderedPrompt:
         more = {"role": "system", "content": "please " * 3 * len(content.hits)}
         return RenderedPrompt([*OPENAI.render(content).messages, *([more] if content.hits else [])])
+
+
+@pytest.mark.parametrize("factor", [0.5, 3])
+def test_a_server_that_counts_otherwise_than_is_expected_has_its_budget_used(factor: float) -> None:
+    class ServerCounter(WordCounter):
+        def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] = ()) -> Count:
+            return Count(int(factor * super().count_messages(messages, tools)), "server")
+
+    hits = [hit(n, f"In town {n} we spoke of {n} trains and {n + 1} ferries, on platform {n}.") for n in range(10, 200)]
+    context = compose(Candidates(question={"role": "user", "content": "?"}, hits=hits), 900, ServerCounter())
+    assert 720 <= context.tokens <= 900
 
 
 def hit(number: int, text: str) -> Hit:

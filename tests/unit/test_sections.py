@@ -4,12 +4,11 @@ import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.context.items import Candidates, allowances, merge_sections
-from memstore.context.layout import compose
 from memstore.context.request import read_sections
 from memstore.models import Hit, Tier
 from memstore.strategies.base import split_turns
 from tests.helpers.fakes import WordCounter
-from tests.unit.strategies import START, UUID, message
+from tests.unit.strategies import START, UUID, compose, message
 
 QUESTION = {"role": "user", "content": "And now?"}
 HISTORY = split_turns([message(n, "user", f"line {n} of a long talk about {n * n}") for n in range(1, 80)])[0][::-1]

@@ -6,9 +6,10 @@ import pytest
 
 import memstore
 from memstore.errors import ConfigurationError, InvalidInput, ProviderMissing
+from memstore.plugins import installed_entry_points
 from memstore.settings import Settings, file_path, load, source_of
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "settings.md"
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_reserve_leaves_something_of_the_budget() -> None:
 
 
 def test_every_option_is_documented_with_its_default() -> None:
-    told = DOCUMENT.read_text(encoding="utf-8")
+    told = "".join((REFERENCE / page).read_text(encoding="utf-8") for page in ("settings.md", "endpoints.md"))
     for name, field in Settings.model_fields.items():
         line = next((line for line in told.splitlines() if line.startswith(f"| `MEMSTORE_{name.upper()}` |")), "")
         cell = line.split("|")[2].strip().strip("`") if line else None
@@ -64,6 +65,21 @@ def test_every_option_is_documented_with_its_default() -> None:
         default = "" if value is None else str(value).removesuffix(".0")
         default = default.lower() if isinstance(value, bool) else default
         assert cell == default, name
+
+
+def test_every_provider_is_documented_with_what_it_has() -> None:
+    lines = (REFERENCE / "endpoints.md").read_text(encoding="utf-8").splitlines()
+    [start] = [number for number, line in enumerate(lines) if line.startswith("| kind | chat models |")]
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[start : lines.index("", start)]]
+    header, _, *rows = table
+    documented = {
+        (column, kind) for row in rows for kind in row[0].replace("`", "").split(", ")
+        for column, cell in zip(header[1:-1], row[1:-1], strict=True) if "yes" in cell
+    }  # fmt: skip
+    groups = ("memstore.chat_models", "memstore.embedders", "memstore.rerankers", "memstore.counters")
+    installed = [entry for group in groups for entry in installed_entry_points(group)]
+    ours = {entry for entry in installed if entry.value.startswith("memstore.")}
+    assert documented == {(entry.group.removeprefix("memstore.").replace("_", " "), entry.name) for entry in ours}
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from memstore import InvalidInput
 from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
-from memstore.context.layout import compose
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.strategies import STRATEGY_KINDS, Semantic, SlidingWindow, as_json, get_strategies
 from memstore.strategies.base import (
@@ -32,9 +31,12 @@ from memstore.strategies.buffers import (
     SummaryBuffer,
     Threshold,
     ToolCalls,
+    ToolSummaries,
+    best_lines,
+    digest,
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
-from tests.unit.strategies import START, call, conversations, message, summaries
+from tests.unit.strategies import START, call, compose, conversations, message, summaries
 from tests.unit.test_compose import check_pairs
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
@@ -190,6 +192,20 @@ def test_what_is_told_of_many_turns_tells_calls_by_what_was_named_after_them(
     told = "\n".join(entry.text for entry in view.entries if isinstance(entry, Block))
     assert "search_flights(to=Porto, adults=2)" in told
     assert "off_23, LX231, 323" in told
+
+
+def test_a_sentence_is_left_out_where_a_summary_says_all_its_words() -> None:
+    texts = ("I have a cat", "I have a dog", *(f"Number {n} of them." for n in range(20)))
+    found, _ = split_turns([message(seq, "user", text, "Ann") for seq, text in enumerate(texts, 1)])
+    summary = "I have a catfish. I have a dog."
+    said = Summary.model_construct(level=1, from_seq=1, to_seq=2, id=UUID(int=7), tokens=9, text=summary)
+    calls = ToolSummaries(view_of(found, 1000, WordCounter(), summaries=[said]))
+    assert digest(calls, found[:2], 60, 1) == f"{summary}\nAnn: I have a cat"
+
+
+def test_the_word_that_begins_what_somebody_says_is_no_name() -> None:
+    lines = ["Ann: Anyway it rains.", "Ann: Trams leave late there."]
+    assert best_lines(view_of((), 1000, WordCounter()), lines, 5) == lines[1:]
 
 
 def test_a_record_of_a_call_is_never_written_again() -> None:

@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 
 TRAINING = Path(__file__).parents[2] / "training"
-torch = pytest.importorskip("torch")
-pytest.importorskip("onnx")
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the programs of training be imported, with one thread: beside other tests more wait for each other."""
+    pytest.importorskip("onnx")
+    pytest.importorskip("torch").set_num_threads(1)
+    monkeypatch.syspath_prepend(str(TRAINING))
 
 
 def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
-    torch.set_num_threads(1)  # beside other tests more of them wait for each other
     import train
 
     from memstore.derive.reader.model import Reader
@@ -50,7 +55,6 @@ def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch:
 
 
 def test_what_another_does_is_learnt_as_leaving_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
     import train_pairs
 
     monkeypatch.setattr(train_pairs, "OTHERS", 1.0)
@@ -66,7 +70,6 @@ def test_what_another_does_is_learnt_as_leaving_ones_own(monkeypatch: pytest.Mon
 
 
 def test_others_are_called_in_the_language_of_the_pair(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(TRAINING))
     import train_pairs
 
     monkeypatch.setattr(train_pairs, "OTHERS", 1.0)

@@ -82,7 +82,7 @@ def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
 
 def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:
     one = arrays([Given(n) for n in range(5)])
-    cache = IndexCache(most_bytes=2 * one.nbytes)
+    cache = IndexCache(150_000, 2 * one.nbytes)
     for user in (USER, OTHER):
         cache.put(user, MODEL, one)
     assert cache.get(USER, MODEL) is one

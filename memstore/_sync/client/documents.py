@@ -12,15 +12,14 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, messages
-from memstore._sync.store.documents import ANY_DEPTH, Distance, Match
+from memstore._sync.store.documents import Distance, Match
 from memstore._sync.store.embedding_models import MODELS
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
+from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store.active_model import Model, ensure_active, model_id
 
-WHOLE_VALUE_PATH = "$"
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -157,7 +156,7 @@ class Documents:
         compared. Without an embedder a query changes nothing.
         """
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         _check_labels(prefix)
         page: Json = {"prefix": [*prefix], "conditions": {"all": _parse_conditions(where or {})}}
         page |= {"limit": limit, "offset": offset, "expired": expired}
@@ -175,8 +174,8 @@ class Documents:
         vector = None if embedder is None or query is None else embed_query(embedder, query)
         reads = [MODELS] if vector is not None and self._embedder is None else []
         with self._database.user_transaction(self._user_id, reads) as tx:
-            for models in tx.first:
-                ensure_active(models, model_id(embedder))
+            if reads:
+                ensure_active(tx.result(MODELS), model_id(embedder))
             if vector is None:
                 rows = documents.latest(tx, page)
             else:
@@ -196,11 +195,11 @@ class Documents:
     ) -> list[Namespace]:
         """Return the namespaces in order: those that match all of `matches`, cut to `depth` labels."""
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
+        check_number(offset, "offset", 0, MAX_OFFSET)
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, ANY_DEPTH)
+            check_number(depth, "depth", 1, 2**31 - 1)
         with self._database.user_transaction(self._user_id) as tx:
             return documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 
@@ -240,7 +239,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE_VALUE_PATH: document_text(document.value)} if document.texts is None else document.texts
+    texts = {"$": document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

@@ -92,7 +92,7 @@ class MemoryStore:
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
             max_chunks=settings.max_chunks_in_memory,
-            most_bytes=settings.index_cache_mb * 2**20,
+            cache_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
@@ -105,12 +105,13 @@ class MemoryStore:
         return store
 
     def warm_up(self) -> None:
-        """Load the counter's vocabulary and the embedder, for which the first calls of a process would wait.
+        """Load the counter's vocabulary and the store's embedder, for which the first calls of a process would wait.
 
         For servers, before they take requests: loading takes a second or two, and holds up the event loop meanwhile.
+        Raises `EmbedderMismatch` if the settings name another embedder than the store's, or it cannot be had.
         """
         (lambda: self.counter.count("the vocabulary is read at the first count"))()
-        self._runtime.load_embedder()
+        self._runtime.load_active_embedder()
 
     def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""
@@ -284,7 +285,7 @@ class MemoryStore:
         from memstore.ingest.importers import parse_options
 
         source = Path(path) if isinstance(path, str | Path) else path
-        if not isinstance(source, Path) or format == EXPORT_FORMAT or (format == "auto" and is_export(source)):
+        if not isinstance(source, Path) or format == "memstore" or (format == "auto" and is_export(source)):
             if untrusted:
                 raise InvalidInput(
                     "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
@@ -355,7 +356,6 @@ class MemoryStore:
             return llm_usage.usage(tx)
 
 
-EXPORT_FORMAT = "memstore"
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses", "refused",

@@ -18,9 +18,9 @@ from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
 from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
-from memstore._sync.store.chunks import EVERY_TIER, Filters
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
-from memstore.context.replay import unpack
+from memstore.context.receipt import unpack
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
     OWN_SETTINGS,
@@ -65,9 +65,6 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
 
-# A viewer may not see most of them.
-MIN_VIEWER_HITS = 1000
-
 
 class UserScope(UserFacts):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
@@ -102,7 +99,7 @@ class UserScope(UserFacts):
         query: str,
         *,
         limit: int = 10,
-        tiers: Sequence[str] = EVERY_TIER,
+        tiers: Sequence[str] = tuple(Tier),
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
@@ -145,7 +142,8 @@ class UserScope(UserFacts):
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = runtime.load_reranker()
-            searched = max(MIN_VIEWER_HITS, 4 * limit) if sight else limit
+            # A viewer may not see most of them.
+            searched = max(1000, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
@@ -217,8 +215,8 @@ class UserScope(UserFacts):
 
         The lowest level comes first; those made on demand come last.
         """
-        check_number(from_seq, "from_seq", 0, messages.LAST)
-        check_number(to_seq, "to_seq", 0, messages.LAST)
+        check_number(from_seq, "from_seq", 0, messages.MAX_SEQ)
+        check_number(to_seq, "to_seq", 0, messages.MAX_SEQ)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
         with self._database.user_transaction(self.id) as tx:

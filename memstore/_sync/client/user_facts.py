@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from memstore import ids
@@ -39,7 +39,21 @@ from memstore.models import (
 )
 from memstore.models.facts import with_state_now
 
-ANY_STATE = "all"
+
+class FactInput(TypedDict, total=False):
+    """The columns of a fact that people set: keywords of `add_fact`, which has a default for each, and `edit_fact`."""
+
+    type: str | None
+    subject: str
+    kind: str | None
+    attribute: str | None
+    value: str | None
+    language: str
+    confidence: float
+    valid_from: When | None
+    valid_to: When | None
+    importance: Importance
+    expires_at: When | None
 
 
 class UserFacts:
@@ -83,12 +97,12 @@ class UserFacts:
             raise InvalidInput("A page has a limit, and the facts as they are now: leave out as_of and ids.")
         if subject is not None:
             check_text(subject, "the subject")
-        check_choice("state", state, (*FACT_STATES, ANY_STATE))
+        check_choice("state", state, (*FACT_STATES, "all"))
         self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
         last = None if before is None else to_uuid(before)
         filters: dict[str, Any] = {
-            "state": None if state == ANY_STATE else state,
+            "state": None if state == "all" else state,
             "type": type,
             "subject": subject,
             "kind": kind,
@@ -158,7 +172,7 @@ class UserFacts:
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
         facts are about: "The user", or a name where messages have one. The same facts give the same text.
         """
-        from memstore._sync.context.history import read_profile_source
+        from memstore._sync.context.history import read_profile_facts
         from memstore.context.profile import compose_profile
 
         check_number(budget, "budget")
@@ -166,56 +180,35 @@ class UserFacts:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         with self._database.user_transaction(self.id) as tx:
-            source = read_profile_source(tx, subject=subject, as_of=moment, scope=to_scope(scope))
-        return compose_profile(source, self._runtime.counter, budget)
+            about, known_facts = read_profile_facts(tx, subject=subject, as_of=moment, scope=to_scope(scope))
+        return compose_profile(about, known_facts, self._runtime.counter, budget, moment)
 
     def add_fact(
-        self,
-        text: str,
-        *,
-        type: str | None = None,
-        subject: str = "The user",
-        kind: str | None = None,
-        attribute: str | None = None,
-        value: str | None = None,
-        language: str = "und",
-        confidence: float = 1.0,
-        valid_from: When | None = None,
-        valid_to: When | None = None,
-        importance: Importance = NORMAL,
-        expires_at: When | None = None,
-        sources: Sequence[UUID] = (),
-        quarantined: bool = False,
+        self, text: str, *, sources: Sequence[UUID] = (), quarantined: bool = False, **columns: Unpack[FactInput]
     ) -> Fact:
         """Enter a fact by hand; recall finds it at once, and no derivation changes it. `sources` are ids of messages.
 
-        Without `attribute` and `value` what protects somebody is read from the text, and so is the type;
-        without one it is a `statement`. Facts with an older value of the same attribute are superseded; contradictions
-        are logged. A fact with the same words is edited to be this one, and is active again.
+        `columns` are those of `FactInput`: `type` (by default read from the text, else "statement"), `subject` ("The
+        user"), `kind`, `attribute`, `value`, `language`, `confidence` (1), `valid_from`, `valid_to`, `importance`
+        ("normal") and `expires_at`. Facts with an older value of the same attribute are superseded; contradictions are
+        logged. A fact with the same words is edited to be this one, and is active again.
 
-        A fact whose `importance` is "pinned" is in every context before all else, an "unimportant" one in none; from
-        `expires_at` on it is in none and not recalled. With `quarantined` it waits for `confirm_fact`; a fact with the
-        same words is then returned as it is.
+        Without `attribute` and `value` what protects somebody is read from the text. A fact whose `importance` is
+        "pinned" is in every context before all else, an "unimportant" one in none; from `expires_at` on it is in none
+        and not recalled. With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as
+        it is.
         """
         from memstore._sync.derive.facts import manual_edits
-        from memstore._sync.derive.facts.manual_edits import check_fact, redact_fact, strip_blanks
+        from memstore._sync.derive.facts.manual_edits import check_fact, redact_fact
         from memstore.derive.facts.drafts import STATEMENT
 
-        columns: dict[str, Any] = {
-            "text": text,
-            "type": STATEMENT if type is None else type,
-            "subject": subject,
-            "kind": kind,
-            "attribute": attribute,
-            "value": value,
-            "language": language,
-            "confidence": confidence,
-            "valid_from": to_utc(valid_from, "valid_from"),
-            "valid_to": to_utc(valid_to, "valid_to"),
-            "importance": importance,
-            "expires_at": to_utc(expires_at, "expires_at"),
-        }
-        new, source_ids = FactColumns.model_construct(**strip_blanks(columns)), to_uuids(sources, "sources")
+        given = _read_columns(text, columns)
+        type = given.pop("type", None)
+        defaults = {"subject": "The user", "language": "und", "confidence": 1.0, "importance": NORMAL}
+        optional = dict.fromkeys(("kind", "attribute", "value", "valid_from", "valid_to", "expires_at"))
+        row: dict[str, Any] = {**optional, **defaults, **given, "type": STATEMENT if type is None else type}
+        new = FactColumns.model_construct(**row)
+        source_ids = to_uuids(sources, "sources")
         check_fact(new)
         self._check_type(new.type)
         redactor = self._runtime.redactor
@@ -243,29 +236,21 @@ class UserFacts:
         guidelines = Guidelines.of((settings.fact_instructions, settings.fact_types), levels[0][:2])
         return read_type(new, guidelines) if stored is None else stored.type
 
-    def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
+    def edit_fact(self, fact: Fact | UUID, *, text: str | None = None, **columns: Unpack[FactInput]) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
 
         The old fact is superseded, or changed in place if its words stay; `undo` brings it back.
         """
         from memstore._sync.derive.facts import manual_edits
-        from memstore._sync.derive.facts.manual_edits import (
-            EDITABLE,
-            check_fact,
-            merge_columns,
-            redact_fact,
-            strip_blanks,
-        )
+        from memstore._sync.derive.facts.manual_edits import check_fact, merge_columns, redact_fact
 
-        columns = strip_blanks(columns)
-        for name in {"valid_from", "valid_to", "expires_at"} & columns.keys():
-            columns[name] = to_utc(columns[name], name)
-        if not columns or set(columns) - set(EDITABLE):
-            raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
+        given = _read_columns(text, columns)
+        if not given:
+            raise InvalidInput(f"nothing to edit: give some of text, {', '.join(FactInput.__annotations__)}.")
         old = self._stored_fact(to_uuid(fact))
         # Checked before an embedder is loaded.
         manual_edits.check_active(old)
-        new = merge_columns(old, columns)
+        new = merge_columns(old, given)
         check_fact(new)
         self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
@@ -304,3 +289,15 @@ class UserFacts:
         stored = self._stored_fact(to_uuid(fact))
         with self._database.user_transaction(self.id) as tx:
             return facts.history(tx, stored)
+
+
+def _read_columns(text: str | None, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns as they are stored. Raises `InvalidInput` for a name that is none."""
+    from memstore._sync.derive.facts.manual_edits import strip_blanks
+
+    if unknown := columns.keys() - FactInput.__annotations__:
+        known = ", ".join(FactInput.__annotations__)
+        raise InvalidInput(f"{', '.join(sorted(unknown))}: a fact has no such column; give some of text, {known}.")
+    given = strip_blanks(columns if text is None else {"text": text, **columns})
+    times = given.keys() & {"valid_from", "valid_to", "expires_at"}
+    return given | {name: to_utc(given[name], name) for name in times}

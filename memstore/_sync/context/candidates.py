@@ -72,7 +72,7 @@ def _not_shown(resolved: ResolvedRequest, history: ConversationHistory) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The facts and the hits that the question ranks first, of those that may be in; there may be more of either."""
+    """The facts and the hits that the question ranks first, of those that may be in, and whether there are more."""
 
     facts: Sequence[RankedChunk]
     hits: Sequence[RankedChunk]
@@ -81,20 +81,23 @@ class _Ranked:
 
 
 def _rank(
-    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most_hits: int
+    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, max_hits: int
 ) -> _Ranked:
     visibility = resolved.visibility
-    depth = max(most_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
+    depth = max(max_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
     ranking = rank_candidates(tx, query, resolved.filters, depth, version=history.index_version)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
-    spare = 0
-    if not visibility.is_active:
-        # In place of messages that may say nothing alone.
-        spare, may_be_hits = 20, _until_enough_are_long(may_be_hits, most_hits)
     facts = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
-    hits = _take_visible(tx, may_be_hits, most_hits + spare, resolved)
-    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, len(hits) >= most_hits)
+    if visibility.is_active:
+        hits = _take_visible(tx, may_be_hits, max_hits, resolved)
+        more_hits = len(hits) == max_hits
+    else:
+        # More in place of messages that may say nothing alone.
+        hits = list(islice(_until_enough_are_long(may_be_hits, max_hits), max_hits + 20))
+        is_cut = any(ranking.tiers.count(tier) >= depth for tier in (Tier.MESSAGES, Tier.SUMMARIES))
+        more_hits = is_cut or next(may_be_hits, None) is not None
+    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits)
 
 
 def _recall(
@@ -130,7 +133,7 @@ def _recall(
         find_antecedent=antecedents.find,
         asks_for_several=asks_for_several,
         left_out=[
-            *_ranked_lower(ranked, resolved, history),
+            *_ranked_lower(ranked),
             *ended_facts,
             *_decisions(outdated_hits, Reason.SUPERSEDED),
             *_decisions(empty_hits, Reason.SAYS_NOTHING),
@@ -185,18 +188,15 @@ def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: Reso
     said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
     whole = [candidate.chunk for candidate in ranked.hits if candidate.chunk.start == 0]
     short = [chunk for chunk in whole if chunk.tier == Tier.MESSAGES and chunk.stop <= MAX_PIECE_CHARS]
-    *rows, said_facts, messages_before = tx.all_together(
-        [
-            *chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text)),
-            stored_facts.said_facts(said_by, as_of),
-            messages.read_before(short),
-        ]
-    )
-    texts = {item.id: item for items in rows for item in items}
+    read_texts = chunks.read_texts(found, as_of, mark_outdated=asks_what_holds(query.text))
+    read_said_facts, read_before = stored_facts.said_facts(said_by, as_of), messages.read_before(short)
+    tx.read_together([*read_texts, read_said_facts, read_before])
+    texts = {item.id: item for read in read_texts for item in tx.result(read)}
+    said_facts = tx.result(read_said_facts)
     changes = find_changes(tx, ranked.facts, texts, said_facts, resolved.filters)
     if visibility.is_active:
         changes = changes.restrict(set(visibility.fact_ids(tx, list(changes.facts))))
-    return _Details(texts, said_facts, messages_before, changes)
+    return _Details(texts, said_facts, tx.result(read_before), changes)
 
 
 def _leave_out_outdated(
@@ -317,23 +317,19 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in INSTRUCTION_ROLES and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _ranked_lower(ranked: _Ranked, resolved: ResolvedRequest, history: ConversationHistory) -> Iterator[Decision]:
+def _ranked_lower(ranked: _Ranked) -> Iterator[Decision]:
     """Yield a decision for all that the question ranks lower than the facts and the hits that were offered.
 
-    How many chunks there are is now, and of all: a viewer or a past moment does not learn it.
+    Not how many these are: a viewer or a past moment does not learn what is stored.
     """
-    if ranked.more_facts:
-        note = f"all but the best {MAX_OFFERED_FACTS}: they score less than {ranked.facts[-1].score:.2f}"
-        yield Decision("facts", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
-    chunks = history.index_version.chunks if history.index_version is not None else 0
-    if resolved.visibility.is_active or resolved.request.as_of is not None:
-        more_hits, of_all = ranked.more_hits, ""
-    else:
-        more_hits, of_all = len(ranked.hits) < chunks, f"of {chunks:,} chunks "
-    if ranked.hits and more_hits:
-        least = min(candidate.score for candidate in ranked.hits)
-        note = f"{of_all}all but the best {len(ranked.hits)}: they score less than {least:.2f}"
-        yield Decision("hits", "chunks", None, 0, Reason.RANKED_LOWER, note=note)
+    for section, best, has_more in (
+        ("facts", ranked.facts, ranked.more_facts),
+        ("hits", ranked.hits, ranked.more_hits),
+    ):
+        if best and has_more:
+            least = min(candidate.score for candidate in best)
+            note = f"all but the best {len(best)}: they score less than {least:.2f}"
+            yield Decision(section, "chunks", None, 0, Reason.RANKED_LOWER, note=note)
 
 
 def _decisions(hits: Iterable[Hit], reason: Reason) -> Iterator[Decision]:

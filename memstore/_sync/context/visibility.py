@@ -26,8 +26,6 @@ from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
 _MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
-_NAME = re.compile(r"@([^\s,:;，：；]+)")
-PREFIX_TOKENS = 2
 
 Rule = Callable[[Message, str], bool]
 S = TypeVar("S", Outline, Summary)
@@ -58,7 +56,8 @@ def addressees(message: Message) -> set[str]:
     if to is not None:
         return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
     beginning = _MENTIONS.match(message.text or "")
-    names = [name.rstrip(".!?") for name in _NAME.findall(beginning[0])] if beginning else []
+    mentions = re.split(r"[\s,，]+", beginning[0]) if beginning else []
+    names = [mention[1:].rstrip(".!?") for mention in mentions]
     return {canonical(name) for name in names if name}
 
 
@@ -110,10 +109,6 @@ class VisibilityFilter:
     def sees(self, message: Message) -> bool:
         """Return whether a message other than a tool's result is seen."""
         return self.viewer is None or bool(self._rule(message, self.viewer))
-
-    def may_see(self, message: Message) -> bool:
-        """Return the same, and True for a tool's result, whose call is not at hand."""
-        return message.role == Role.TOOL or self.sees(message)
 
     def messages(self, history: Sequence[Message]) -> list[Message]:
         """Return those of a conversation's messages, in order, that are seen. A tool's result follows its call.
@@ -219,7 +214,8 @@ def _turn_as_seen_by(viewer: str, turn: Turn) -> Turn:
 
 
 def _as_users(message: Message, name: str, tool: str | None) -> Message:
-    tokens = message.tokens + PREFIX_TOKENS + len(name) // 4
+    # About those of its name and what joins it to the text.
+    tokens = message.tokens + 2 + len(name) // 4
     changed: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None, "tokens": tokens}
     if message.role == Role.TOOL:
         opening, calls = f"{describe_result(tool or message.name)}\n", []

@@ -33,7 +33,7 @@ from memstore.derive.dependencies import Dependencies
 from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
-from memstore.store.active_model import RETIRED, Model, ensure_none_building
+from memstore.store.active_model import Model, ensure_none_building
 from memstore.store.errors import ConcurrentUpdate
 
 # Chunks or documents: at most so many are lost when this is killed, and writers wait for no more at the end.
@@ -79,16 +79,11 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
         migration = _Migration(database, replace(dependencies, embedder=target), model, is_active, counts)
         migration.count_missing()
         migration.fill()
-        while not is_active:
-            try:
-                with (
-                    embedding_models.separate_pool(database) as separate,
-                    embedding_models.switch(separate, model),
-                ):
-                    replace(migration, database=separate).fill_rest()
-                break
-            except ConcurrentUpdate:
-                migration.fill()
+        if not is_active:
+            with embedding_models.separate_pool(database) as separate:
+                last = replace(migration, database=separate)
+                while not last.switch():
+                    migration.fill()
     return MigrationReport(len(counts.users), counts.vectors, tuple(counts.refused))
 
 
@@ -120,8 +115,17 @@ class _Migration:
                 self._build_index(user)
                 self.done[user.id] = user.last_chunk
 
-    def fill_rest(self) -> None:
-        """Do so while writers wait; raises `ConcurrentUpdate` if that would take long, or somebody holds what it needs.
+    def switch(self) -> bool:
+        """Make the model active, and what lacks vectors meanwhile; False if that would take long."""
+        try:
+            with embedding_models.switch(self.database, self.model):
+                self._fill_rest()
+        except ConcurrentUpdate:
+            return False
+        return True
+
+    def _fill_rest(self) -> None:
+        """Fill while writers wait; raises `ConcurrentUpdate` if that would take long, or somebody holds what it needs.
 
         Nothing is locked but rows of what is embedded: who waits may hold the user's.
         """
@@ -155,7 +159,7 @@ class _Migration:
         after = self.done.get(user.id, 0)
         while True:
             with self.database.user_transaction(user.id, [erasure.VERSION]) as tx:
-                [version] = tx.first
+                version = tx.result(erasure.VERSION)
                 batch = vectors.chunks_without_vector(tx, self.model.id, limit=MAX_BATCH_ITEMS, after=after)
             made, refused = _embed_chunks(self.dependencies, batch)
             try:
@@ -211,7 +215,7 @@ def clean(database: Database) -> MigrationReport:
         with database.admin_transaction() as tx:
             models = tx.get(MODELS)
         ensure_none_building(models)
-        retired = [model.id for model in models if model.state == RETIRED]
+        retired = [model.id for model in models if model.state == "retired"]
         for user, _ in messages.everybody(database):
             removed = _clean_user(database, user, retired) if retired else 0
             done.update(users=int(removed > 0), vectors=removed)
@@ -237,7 +241,7 @@ def status(database: Database) -> list[EmbeddingStatus]:
     for user, _ in messages.everybody(database):
         with database.user_transaction(user) as tx:
             for _, *model, chunk_count, made in vectors.count(tx):
-                missing = 0 if model[-1] == RETIRED else chunk_count - made
+                missing = 0 if model[-1] == "retired" else chunk_count - made
                 total = totals.setdefault(tuple(model), Counter())
                 total.update(users=int(made > 0), chunks=chunk_count, vectors=made, missing=missing)
     return [

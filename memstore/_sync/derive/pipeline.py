@@ -26,11 +26,12 @@ from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
-from memstore.errors import DatabaseUnreachable, ModelUnavailable, ProviderMissing
+from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
-from memstore.store.active_model import ModelChanged
+from memstore.store.active_model import Model, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -39,10 +40,8 @@ logger = logging.getLogger("memstore")
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 # Of every conversation, not of one.
-SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)
+SHARED_FAILURES = (DatabaseUnreachable, EmbedderMismatch, ProviderMissing, ModelUnavailable)
 REBUILDABLE = ("facts", "summaries")
-# The user's version and the store's models: results are saved only if both are still the same.
-USER_STATE = (erasure.VERSION, MODELS)
 
 
 class Deriver(Protocol):
@@ -244,13 +243,28 @@ def advance(database: Database, deriver: Deriver, group: Sequence[PendingWork], 
         return []
 
 
+class UserState(NamedTuple):
+    """The user's version and the store's models: results are saved only if both are still the same."""
+
+    version: UserVersion | None
+    models: Sequence[Model]
+
+    @classmethod
+    def of(cls, tx: Transaction) -> UserState:
+        """Return the state that a transaction was opened with, by `READ_STATE`."""
+        return cls(tx.result(erasure.VERSION), tx.result(MODELS))
+
+
+READ_STATE = (erasure.VERSION, MODELS)
+
+
 class Step(NamedTuple):
     """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
 
     work: PendingWork
     deriver: Deriver
     batch: Any
-    state: Sequence[Any]
+    state: UserState
 
 
 def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState) -> list[PendingWork]:
@@ -267,7 +281,7 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
         work = step.work
         try:
             made_by = result.recipe or recipe
-            with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as tx:
+            with erasure.transaction_if_unchanged(database, work.user_id, step.state.version) as tx:
                 counts = step.deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
@@ -279,8 +293,8 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
-            with database.user_transaction(work.user_id, USER_STATE) as tx:
-                rest = watermarks.watermark(tx, work) if tx.first != step.state else None
+            with database.user_transaction(work.user_id, READ_STATE) as tx:
+                rest = watermarks.watermark(tx, work) if UserState.of(tx) != step.state else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -291,15 +305,15 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
 
 
 def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    with database.user_transaction(work.user_id, USER_STATE) as tx:
-        state = tx.first
+    with database.user_transaction(work.user_id, READ_STATE) as tx:
+        state = UserState.of(tx)
         batch = deriver.load(tx, work, deriver.producer.batch_size)
     return Step(work, _with_active_embedder(deriver, state), batch, state)
 
 
-def _with_active_embedder(deriver: Deriver, state: Sequence[Any]) -> Deriver:
+def _with_active_embedder(deriver: Deriver, state: UserState) -> Deriver:
     """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
-    dependencies = deriver.dependencies.for_models(state[1])
+    dependencies = deriver.dependencies.for_models(state.models)
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
@@ -333,7 +347,7 @@ def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[A
     if sessions := [result.llm_session for result in results if result.llm_session]:
         with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
             # An erased user counts for nobody.
-            if tx.first != [None]:
+            if tx.result(erasure.LOCKED_VERSION) is not None:
                 for session in sessions:
                     llm_usage.keep(tx, session.usage, ())
 
@@ -382,8 +396,8 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
     results: list[DerivedBatch] = []
     try:
         done_seq = 0
-        with database.user_transaction(work.user_id, USER_STATE) as tx:
-            state = tx.first
+        with database.user_transaction(work.user_id, READ_STATE) as tx:
+            state = UserState.of(tx)
         active_deriver: Any = _with_active_embedder(deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
@@ -392,7 +406,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             results += _compute_batches(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
+        with erasure.transaction_if_unchanged(database, work.user_id, state.version) as tx:
             recipe = results[0].recipe or recipe
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]

@@ -11,7 +11,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore._compat import run_both_threads
-from memstore._sync.ingest.add import ConversationRef, build_row, describe_conflict, store_new
+from memstore._sync.ingest.add import (
+    MAX_BATCH_BYTES,
+    MAX_BATCH_ITEMS,
+    ConversationRef,
+    build_row,
+    describe_conflict,
+    store_new,
+)
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import base, importer_for
@@ -21,9 +28,7 @@ from memstore.models import TRUST, UNTRUSTED, Message
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 
-MESSAGES_PER_BATCH = 500
 NO_USER = "it names no user; give --user"
-BATCH_CHARACTERS = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -56,7 +61,7 @@ def _batches(
             users.setdefault(item.row.user_id, []).append(item)
             characters += sum(map(len, map(str, item.record.message.values())))
         count += 1
-        if count >= MESSAGES_PER_BATCH or characters >= BATCH_CHARACTERS:
+        if count >= MAX_BATCH_ITEMS or characters >= MAX_BATCH_BYTES:
             yield _Batch(list(users.values()), notices)
             users, notices, count, characters = {}, [], 0, 0
     yield _Batch(list(users.values()), notices)
@@ -66,20 +71,17 @@ def _prepare(
     record: base.Record, *, user: str | None, max_bytes: int, redactor: Redactor, untrusted: bool
 ) -> _Item | ImportProblem:
     """Return a message as the row it becomes, or why it becomes none; `user` has those of which the file names none."""
-    user, described, masked = record.user or user, (record.title, record.channel, record.scope), False
+    user = record.user or user
     try:
         if user is None:
             return ImportProblem(record.where, NO_USER)
-        if redactor.detectors:
-            redactor.reject_secret_names(user=user, conversation=record.conversation)
-            described = tuple(map(redactor.redact, described))
+        redactor.reject_secret_names(user=user, conversation=record.conversation)
+        described = map(redactor.redact, (record.title, record.channel, record.scope))
         conversation = ConversationRef(user, record.conversation, *described)
         row = build_row(record.message, conversation, max_bytes)
         if untrusted:
             vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
-        if redactor.detectors:
-            masked = redactor.redact_message(row)
-        return _Item(record, conversation, row, masked)
+        return _Item(record, conversation, row, masked=redactor.redact_message(row))
     except InvalidInput as error:
         return ImportProblem(record.where, str(error))
 

@@ -32,7 +32,7 @@ from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, Ranked
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store.active_model import ModelChanged, model_id
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
-from memstore.store.user_index import Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -128,10 +128,11 @@ def recall(
     Raises `ModelChanged` where the embedder is not the active one.
     """
     query = build_query(database, user_id, embedder, question)
-    with database.user_transaction(user_id, [chunks.index_version(query.model)]) as tx:
-        [version] = tx.first
+    read_version = chunks.index_version(query.model)
+    with database.user_transaction(user_id, [read_version]) as tx:
+        version, depth = tx.result(read_version), max(CONTEXT_DEPTH // 2, 4 * limit)
         filters = in_scope(tx, filters, scope)
-        ranking = rank_candidates(tx, query, filters, max(CONTEXT_DEPTH // 2, 4 * limit), version=version)
+        ranking = rank_candidates(tx, query, filters, depth, version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
@@ -146,26 +147,23 @@ def recall(
             messages = [
                 candidate.chunk.item_id for candidate in page if candidate.chunk.tier == Tier.MESSAGES and marked
             ]
-            *rows, said_there = tx.all_together(
-                [
-                    *chunks.read_texts([candidate.chunk for candidate in page], filters.as_of, mark_outdated=marked),
-                    facts.said_facts(messages, filters.as_of, holding=False),
-                ]
-            )
-            texts |= {item.id: item for items in rows for item in items}
+            found = [candidate.chunk for candidate in page]
+            read_texts = chunks.read_texts(found, filters.as_of, mark_outdated=marked)
+            read_said = facts.said_facts(messages, filters.as_of, holding=False)
+            tx.read_together([*read_texts, read_said])
+            texts |= {item.id: item for read in read_texts for item in tx.result(read)}
             hits += [
                 make_hit(candidate, texts[candidate.chunk.item_id])
                 for candidate in page
                 if candidate.chunk.item_id in texts
             ]
             ranked_chunks += page
-            said += said_there
+            said += tx.result(read_said)
         hits = hits[:looked_at]
         if marked and filters.until is None and asks_for_now(query.text):
             hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
-            [said_facts] = tx.all_together([facts.said_facts(of_summaries, filters.as_of, holding=False)])
-            said += said_facts
+            said += tx.get(facts.said_facts(of_summaries, filters.as_of, holding=False))
         changes = find_changes(tx, ranked_chunks, texts, said, filters) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
@@ -264,7 +262,7 @@ def _rank_index(
     if filters.as_of is not None:
         index = index.as_of(filters.as_of)
         corpus = Corpus(len(index), int(index.lengths.sum()))
-    allowed = None if filters.everything else index.filter(**filters.on_columns())
+    allowed = None if filters.is_unfiltered else index.filter(**filters.column_filters())
     if allowed is not None and tagged is not None:
         allowed = np.intersect1d(allowed, index.rows_of(tagged))
     return rank(index, query, corpus, depth, allowed)
@@ -313,16 +311,16 @@ def search_indexes(
 
 def _rank_found(index_candidates: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
     # Neighbours' tags are not known.
-    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ
+    reach = 0 if filters.tags is not None else NEIGHBOURS_PER_SIDE
     allowed = np.flatnonzero(index_candidates.distances <= reach)
-    if not filters.everything:
-        allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.on_columns()))
+    if not filters.is_unfiltered:
+        allowed = np.intersect1d(allowed, index_candidates.index.filter(**filters.column_filters()))
     return rank(index_candidates.index, query, index_candidates.corpus, depth, allowed)
 
 
 def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     ordered: list[int] = numbers.tolist()
-    if filters.everything:
+    if filters.is_unfiltered:
         return ordered[:count]
     allowed: list[int] = []
     for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
@@ -336,7 +334,7 @@ def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int
 def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough allowed ones."""
     if vector_indexes.is_ready(tx, model):
-        if filters.everything:
+        if filters.is_unfiltered:
             return vector_indexes.nearest(tx, query, model, count)
         near = vector_indexes.nearest(tx, query, model, MAX_NEAREST_CHUNKS)
         passing = {key for _, key in chunks.filter_chunks(tx, filters, keys=near)}

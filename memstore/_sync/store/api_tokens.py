@@ -46,7 +46,6 @@ def holder(tx: Transaction, hash: bytes) -> TokenHolder | None:
 
 
 def exist(tx: Transaction) -> bool:
-    """Return whether a token was ever made."""
     return tx.value(SQL["exist"], bool) or False
 
 

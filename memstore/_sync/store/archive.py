@@ -11,24 +11,20 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import numpy as np
-
 from memstore._sync.store import documents, facts, messages, summaries
-from memstore._sync.store.database import Transaction, row_builder
+from memstore._sync.store.chunks import read_vectors
+from memstore._sync.store.database import Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
-from memstore.store.rows import ConversationRow, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ItemRow, Owner, row_builder
 from memstore.store.sql import statements
 
 SQL = statements("archive")
 ITEMS = {
-    "messages": (SQL["messages"], messages.MESSAGE),
-    "summaries": (SQL["summaries"], summaries.SUMMARY),
+    "messages": (SQL["messages"], messages.build_message),
+    "summaries": (SQL["summaries"], summaries.build_summary),
     "facts": (SQL["facts"], row_builder(FactColumns)),
 }
-CONVERSATIONS_PER_PAGE = 200
-FIRST = UUID(int=0)
-CHUNK_COLUMNS = ("start", "stop", "conversation_id", "recorded_at", "vector")
 
 
 def freeze(tx: Transaction) -> None:
@@ -43,8 +39,8 @@ def owner(tx: Transaction) -> Owner | None:
 
 def read_conversations(tx: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
-    after = FIRST
-    while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=CONVERSATIONS_PER_PAGE):
+    after = UUID(int=0)
+    while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=200):
         for row in page:
             yield row
         after = page[-1].conversation.id
@@ -69,16 +65,17 @@ def read_documents(tx: Transaction) -> Generator[dict[str, Any]]:
 
 def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
     marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
-    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
+    return ConversationRow(messages.build_conversation(**row), marks, setting_changes)
 
 
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
     stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
     sources, history = row.pop("sources", []), row.pop("history", [])
     count = sum(chunk[-1] for chunk in stored)
-    vectors = iter(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:].astype(np.float32)) if count else iter(())
+    vectors = iter(read_vectors(sent, count)) if count else iter(())
+    columns = ("start", "stop", "conversation_id", "recorded_at", "vector")
     chunks = [
-        dict(zip(CHUNK_COLUMNS, (*chunk, next(vectors) if has_vector else None), strict=True))
+        dict(zip(columns, (*chunk, next(vectors) if has_vector else None), strict=True))
         for *chunk, has_vector in stored
     ]
     return ItemRow(build(**row), chunks, sources, history)
@@ -88,7 +85,6 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
 
 
 def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    """Make a user, unless it exists."""
     tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
@@ -108,7 +104,6 @@ def add_conversation(
 
 
 def taken_numbers(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
-    """Return those of these numbers that messages of a conversation have."""
     return set(tx.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
 
 
@@ -132,12 +127,10 @@ def make_pending(tx: Transaction) -> None:
 
 
 def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
-    """Return the conversations of these messages, of those that are stored."""
     return dict(tx.tuples(SQL["places"], ids=list(ids)))
 
 
 def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
-    """Store facts that are not there, with their sources and their history."""
     tx.run_many(facts.SQL["add_fact"], [vars(item.row) for item in new])
     sources = [source | {"fact_id": item.row.id} for item in new for source in item.sources]
     tx.run_many(facts.SQL["add_source"], sources)
@@ -146,6 +139,5 @@ def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
 
 
 def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
-    """Store documents that are not there, with their vectors."""
     tx.run_many(SQL["add_document"], new)
     tx.run_many(documents.SQL["add_vector"], vectors)

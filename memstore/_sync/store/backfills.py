@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
@@ -13,8 +14,7 @@ from memstore.models import Backfill, Usage
 from memstore.store.sql import statements
 
 SQL = statements("backfills")
-RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
-BY_HAND, TOKENS = "by hand", "tokens"
+HaltedState: TypeAlias = Literal["paused", "cancelled", "done"]
 
 
 def add(
@@ -40,7 +40,9 @@ def states(tx: Transaction) -> dict[UUID, str]:
     return dict(tx.tuples(SQL["open"]))
 
 
-def halt(tx: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
+def halt(
+    tx: Transaction, backfill: UUID, state: HaltedState, reason: Literal["by hand", "tokens"] | None = None
+) -> bool:
     """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
     return bool(tx.run(SQL["halt"], id=backfill, state=state, reason=reason))
 

@@ -16,7 +16,6 @@ from memstore.store.sql import statements
 
 SQL = statements("documents")
 Distance = Literal["cosine", "l2", "inner_product"]
-ANY_DEPTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +96,11 @@ def remove_model(tx: Transaction, model: UUID) -> int:
 
 
 def remove(tx: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove documents with their vectors; return how many there were."""
     tx.run(SQL["remove_vectors"], ids=list(ids))
     return tx.run(SQL["remove"], ids=list(ids))
 
 
 def expire(tx: Transaction) -> int:
-    """Remove expired documents; return how many."""
     return tx.run(SQL["expire"])
 
 
@@ -120,7 +117,6 @@ def lock(tx: Transaction, ids: Sequence[UUID]) -> list[Document]:
 
 
 def documents(tx: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
-    """Return those of these documents that there are."""
     return tx.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
@@ -142,7 +138,7 @@ def namespaces(
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [asdict(match) for match in matches]}
-    page = {"depth": ANY_DEPTH if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
+    page = {"depth": depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for labels in tx.column(SQL["namespaces"], matches=asked, **page)]
 
 

@@ -13,15 +13,7 @@ from psycopg import Connection
 from memstore._sync.store.database import Database, Transaction, read_all
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.providers import setting_of
-from memstore.store.active_model import (
-    ACTIVE,
-    BUILDING,
-    RETIRED,
-    Model,
-    active_model,
-    ensure_active,
-    ensure_none_building,
-)
+from memstore.store.active_model import Model, ModelState, active_model, ensure_active, ensure_none_building
 from memstore.store.sql import statements
 
 SQL = statements("embedding_models")
@@ -36,7 +28,8 @@ def lock(tx: Transaction, model: Model | None, *, for_documents: bool = False) -
     """
     if model is not None and tx.embedding_model == model.id:
         return
-    _, models = tx.all_together([read_all(SQL["share"], dict), MODELS])
+    tx.read_together([read_all(SQL["share"], dict), MODELS])
+    models = tx.result(MODELS)
     if active_model(models) is None and model is not None:
         tx.run(SQL["add_first"], id=model.id, name=model.name, dimensions=model.dimensions)
         # Another process may have been first.
@@ -50,7 +43,7 @@ def lock(tx: Transaction, model: Model | None, *, for_documents: bool = False) -
             f"The vectors of this store are made by {active.name!r}, and the embedder is set to none: new chunks "
             f"would have no vector. Set embedder to {setting_of(active.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
-    if for_documents and any(other.state == BUILDING for other in models):
+    if for_documents and any(other.state == "building" for other in models):
         tx.run(SQL["skip_number"])
 
 
@@ -65,11 +58,11 @@ def begin(database: Database, target: Model) -> Model:
         active = active_model(models)
         if active is not None and active.id == target.id:
             for model in models:
-                if model.state == BUILDING:
-                    _change(connection, model, RETIRED)
+                if model.state == "building":
+                    _change(connection, model, "retired")
             return active
         ensure_none_building(models, but=target.id)
-        _change(connection, target, BUILDING if active else ACTIVE)
+        _change(connection, target, "building" if active else "serving")
     return active or target
 
 
@@ -82,12 +75,12 @@ def switch(database: Database, target: Model) -> Iterator[None]:
     with _writers_locked_out(database) as connection:
         yield
         models = _read(connection)
-        if not any(model.id == target.id and model.state != RETIRED for model in models):
+        if not any(model.id == target.id and model.state != "retired" for model in models):
             raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
         active = active_model(models)
         if active is not None:
-            _change(connection, active, RETIRED)
-        _change(connection, target, ACTIVE)
+            _change(connection, active, "retired")
+        _change(connection, target, "serving")
 
 
 @contextmanager
@@ -130,5 +123,5 @@ def _read(connection: Connection[Any]) -> list[Model]:
     return [Model(*row) for row in (connection.execute(SQL["models"])).fetchall()]
 
 
-def _change(connection: Connection[Any], model: Model, state: str) -> None:
+def _change(connection: Connection[Any], model: Model, state: ModelState) -> None:
     connection.execute(SQL["change"], asdict(model) | {"state": state})

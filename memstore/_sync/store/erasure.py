@@ -65,7 +65,7 @@ def transaction_if_unchanged(database: Database, user: UUID, began: UserVersion 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
     with database.user_transaction(user, [LOCKED_VERSION]) as tx:
-        if tx.first != [began]:
+        if tx.result(LOCKED_VERSION) != began:
             raise ConcurrentUpdate
         yield tx
 
@@ -169,7 +169,6 @@ def unnamed_messages(tx: Transaction, messages: Sequence[UUID]) -> list[Message]
 
 
 def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
-    """Return all that these messages say."""
     return tx.column(SQL["texts"], ids=list(messages))
 
 
@@ -242,7 +241,6 @@ def texts_of_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UU
 
 
 def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are."""
     return tx.column(SQL["known_facts"], facts=list(facts))
 
 
@@ -314,7 +312,6 @@ def remove_receipts_of(tx: Transaction, conversation: UUID, since: datetime) -> 
 
 
 def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove events that name these facts and receipts."""
     return tx.run(SQL["remove_events"], ids=[str(id) for id in ids])
 
 

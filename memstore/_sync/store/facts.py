@@ -14,7 +14,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.store import chunks
-from memstore._sync.store.database import Read, Transaction, read_all, read_one
+from memstore._sync.store.database import Read, Transaction, read_all
 from memstore.errors import Conflict, NotFound
 from memstore.language import has_word
 from memstore.models import (
@@ -35,11 +35,8 @@ from memstore.store.sql import statements
 
 SQL = statements("facts")
 MAX_COMPARED_FACTS = 6
-MOST_REMEMBERED = 2000
 # A fact's identity may not change; when it was first said follows from its sources.
-FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
-CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
-TIMES = ("valid_from", "valid_to", "expires_at")
+CHANGEABLE = FactColumns.model_fields.keys() - {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +63,6 @@ def update(tx: Transaction, fact: FactColumns) -> None:
 
 
 def add_sources(tx: Transaction, sources: Iterable[Source]) -> None:
-    """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
     tx.run_many(SQL["add_source"], rows)
 
@@ -130,15 +126,12 @@ class OutOfScope(NamedTuple):
 
 def out_of_scope(tx: Transaction, scope: Scope | None) -> OutOfScope:
     """Return what is left out where something is asked in a scope; nothing without one."""
-    if scope is None:
-        return OutOfScope([], [])
-    return tx.get(read_one(SQL["out_of_scope"], OutOfScope, **_scopes(scope))) or OutOfScope([], [])
+    hidden = [] if scope is None else tx.all(SQL["out_of_scope"], OutOfScope, **_scopes(scope))
+    return hidden[0] if hidden else OutOfScope([], [])
 
 
 def _scopes(scope: Scope | None) -> dict[str, Any]:
-    if scope is None:
-        return {"scopes": None, "unscoped": True}
-    return {"scopes": list(scope.names), "unscoped": scope.unscoped}
+    return {"scopes": scope and list(scope.names), "unscoped": scope is None or scope.unscoped}
 
 
 def standing(
@@ -227,21 +220,18 @@ def remembered(
     Of the redo of a `conversation` they are those of these recipes and of people that other conversations say.
     """
     values = {"model_id": model, "until": until, "aside": conversation, "recipes": list(recipes)}
-    return tx.all(SQL["remembered"], _known, **values, limit=MOST_REMEMBERED)
+    return tx.all(SQL["remembered"], _known, **values, limit=2000)
 
 
 def types(tx: Transaction) -> list[str]:
-    """Return the types that the user's facts have."""
     return tx.column(SQL["types"])
 
 
 def edges(tx: Transaction, name: str) -> list[Edge]:
-    """Return the relations of an entity to others."""
     return tx.all(SQL["entity_edges"], Edge, entity=name)
 
 
 def drop_sources(tx: Transaction, fact: UUID) -> None:
-    """Remove all sources of a fact."""
     tx.run(SQL["drop_sources"], fact_id=fact)
 
 
@@ -297,7 +287,7 @@ def _known(
     vector: bytes | None = None,
     **columns: Any,
 ) -> KnownFact:
-    read = None if vector is None else chunks.read_vector(vector)
+    read = None if vector is None else chunks.read_vectors(vector, 1)[0]
     fact = FactColumns.model_construct(**columns)
     return KnownFact(fact, last_said, by_hand, by_hand_at, cosine, same_words, speaker, read)
 
@@ -337,7 +327,7 @@ def change(
 
 def logged_columns(fact: FactColumns) -> dict[str, Any]:
     """Return the columns that may change as the log has them: times in UTC as ISO 8601."""
-    values = {name: getattr(fact, name) for name in CHANGEABLE}
+    values = {name: getattr(fact, name) for name in FactColumns.model_fields if name in CHANGEABLE}
     return {
         name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
         for name, value in values.items()
@@ -369,7 +359,6 @@ def step_back(done: FactChange) -> str:
 
 
 def change_of_id(tx: Transaction, id: UUID) -> FactChange | None:
-    """Return the change of this id."""
     return tx.one(SQL["change"], FactChange, id=id)
 
 
@@ -407,15 +396,15 @@ def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:
-    """Return whether a fact is still what a change made of it."""
     now = logged_columns(fact)
     return all(now[name] == done.after[name] for name in done.changed)
 
 
 def columns_before(done: FactChange) -> dict[str, Any]:
     """Return the columns that a change changed, with the values that they had before."""
+    times = ("valid_from", "valid_to", "expires_at")
     return {
-        name: datetime.fromisoformat(value) if name in TIMES and value is not None else value
+        name: datetime.fromisoformat(value) if name in times and value is not None else value
         for name, value in done.changed.items()
     }
 

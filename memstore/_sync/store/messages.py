@@ -13,21 +13,20 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, LiteralString, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
+from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one
 from memstore.ids import uuid7
 from memstore.models import Chunk, Conversation, EventType, Json, Message
+from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("messages")
-MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
-Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
-LAST = 2**62
-MAX_MESSAGES_TO_RESULT = 200
+build_message, build_conversation = row_builder(Message), row_builder(Conversation)
+MAX_SEQ = 2**62
 TOMBSTONE_BYTES, BUCKET_BITS = 16, 12
 CLEARED_SETTING = "cleared"
 
@@ -91,27 +90,24 @@ def make_conversations(
         missing = [conversation for conversation in missing if conversation.id not in present]
 
 
-def describe(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
+def update_conversation(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
     """Set a conversation's settings, title, channel and scope, those that are given; earlier settings are logged."""
     lock(tx, conversation)
     was = settings_of(tx, conversation)
     if was | settings != was:
         tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
-    tx.run(SQL["describe_conversation"], id=conversation, settings=settings, **texts)
+    tx.run(SQL["update_conversation"], id=conversation, settings=settings, **texts)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:
-    """Return the read of the conversation of this id."""
-    return read_one(SQL["conversation"], CONVERSATION, id=conversation)
+    return read_one(SQL["conversation"], build_conversation, id=conversation)
 
 
 def conversation(tx: Transaction, conversation: UUID) -> Conversation | None:
-    """Return the conversation of this id."""
     return tx.get(read_conversation(conversation))
 
 
 def conversation_names(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Return the names of those of these conversations that there are, by id."""
     return dict(tx.tuples(SQL["conversation_names"], ids=list(ids)))
 
 
@@ -140,7 +136,7 @@ def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return tx.all(SQL["conversations"], CONVERSATION, **values)
+    return tx.all(SQL["conversations"], build_conversation, **values)
 
 
 def add(tx: Transaction, messages: Sequence[Message]) -> None:
@@ -150,26 +146,18 @@ def add(tx: Transaction, messages: Sequence[Message]) -> None:
     places: dict[UUID, list[Message]] = {}
     for message in messages:
         places.setdefault(message.conversation_id, []).append(message)
+    newest = [said[-1].seq for said in places.values()]
+    said_at = [said[0].occurred_at for said in places.values()]
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         tx.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
-    new = (SQL["add_message"], [row_of(message) for message in messages])
-    tx.run_together([new, _raise_watermarks(places)], commit=True)
-
-
-def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
-    newest = [said[-1].seq for said in places.values()]
-    said_at = [said[0].occurred_at for said in places.values()]
-    if len(places) == 1:
-        return SQL["raise_watermark"], [
-            {"conversation_id": place, "last_seq": newest[0], "said_at": said_at[0]} for place in places
-        ]
-    return SQL["raise_watermarks"], [{"ids": list(places), "last_seqs": newest, "said_at": said_at}]
+    pending = {"ids": list(places), "last_seqs": newest, "said_at": said_at}
+    rows = [row_of(message) for message in messages]
+    tx.run_together([(SQL["add_message"], rows), (SQL["raise_watermarks"], [pending])], commit=True)
 
 
 def by_ids(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
-    """Return those of these messages that are stored, by id."""
-    rows = tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
+    rows = tx.all(SQL["known_messages"], build_message, ids=list(ids))
     return {message.id: message for message in rows}
 
 
@@ -178,7 +166,7 @@ def messages(
     conversation: UUID,
     *,
     from_seq: int = 1,
-    to_seq: int = LAST,
+    to_seq: int = MAX_SEQ,
     roles: Sequence[str] | None = None,
     tags: Sequence[str] | None = None,
     meta: Json | None = None,
@@ -189,13 +177,7 @@ def messages(
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
     lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
-    return tx.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
-
-
-def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
-    """Return messages of a conversation by their numbers."""
-    rows = tx.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
-    return {message.seq: message for message in rows}
+    return tx.all(SQL["messages"], build_message, **values, **lists, meta=meta, limit=limit)
 
 
 def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
@@ -211,14 +193,14 @@ def last_within(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int,
 
 
 def read_newest(
-    conversation: UUID, *, limit: int, before: int = LAST, role: str | None = None, as_of: datetime | None = None
+    conversation: UUID, *, limit: int, before: int = MAX_SEQ, role: str | None = None, as_of: datetime | None = None
 ) -> Read[list[Message]]:
     """Return the read of the newest messages before a number, the newest first, or of those of a role.
 
     `as_of` leaves out what was recorded later.
     """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
-    return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
+    return read_all(SQL["newest_messages"], build_message, **values, role=role and str(role))
 
 
 def in_rising_time(tx: Transaction, messages: Sequence[Message]) -> list[Message]:
@@ -243,7 +225,7 @@ def in_rising_time(tx: Transaction, messages: Sequence[Message]) -> list[Message
 def read_before(chunks: Sequence[Chunk]) -> Read[list[Message]]:
     """Return the read of what a person or an assistant said just before the message of each chunk."""
     conversations, seqs = [chunk.conversation_id for chunk in chunks], [(chunk.seq or 0) - 1 for chunk in chunks]
-    return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
+    return read_all(SQL["said_at"], build_message, conversation_ids=conversations, seqs=seqs)
 
 
 def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
@@ -251,19 +233,19 @@ def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
 
     None for a result without its call.
     """
-    pairs = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_MESSAGES_TO_RESULT)
+    pairs = tx.all(SQL["sayings"], _saying, ids=list(ids))
     return dict.fromkeys(ids) | dict(pairs)
 
 
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
-    said = MESSAGE(**columns)
+    said = build_message(**columns)
     return of_id, None if is_result and not said.tool_calls else said
 
 
 def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
     for last_seq in (lock_several(tx, [conversation_id])).values():
-        describe(tx, conversation_id, None, None, {CLEARED_SETTING: last_seq})
+        update_conversation(tx, conversation_id, {CLEARED_SETTING: last_seq})
 
 
 def cleared_seq(settings: Json) -> int:
@@ -291,7 +273,6 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
 
 
 def counts(tx: Transaction) -> dict[str, int]:
-    """Return how much the user has stored, table by table."""
     [row] = tx.all(SQL["counts"], dict[str, int])
     return row
 
@@ -302,7 +283,6 @@ def ids_between(tx: Transaction, kind: str, first: UUID, last: UUID) -> list[UUI
 
 
 def row_of(message: Message) -> dict[str, Any]:
-    """Return a message's columns."""
     row = vars(message).copy()
     for name in ("parts", "tool_calls"):
         if row[name] is not None:
@@ -315,13 +295,11 @@ def row_of(message: Message) -> dict[str, Any]:
 
 
 def tombstone_key(tx: Transaction) -> bytes:
-    """Return the store's key for tombstones."""
     [key] = tx.column(SQL["tombstone_key"])
     return cast(bytes, key)
 
 
 def item_tombstone(key: bytes, item: UUID) -> bytes:
-    """Return the tombstone of a message or of a fact, by its id."""
     return _digest(key, item.bytes)
 
 
@@ -367,7 +345,6 @@ def _bucket(digest: bytes) -> int:
 
 
 def _among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:
-    """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
     packed = b"".join(tx.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
@@ -389,7 +366,6 @@ def erased_messages(tx: Transaction, messages: Sequence[Message]) -> frozenset[U
 
 
 def erased_items(tx: Transaction, items: Iterable[UUID]) -> set[UUID]:
-    """Return those of these messages or facts that were erased, by id."""
     key = _key_if_needed(tx)
     if key is None:
         return set()
@@ -398,7 +374,6 @@ def erased_items(tx: Transaction, items: Iterable[UUID]) -> set[UUID]:
 
 
 def is_anything_erased(tx: Transaction) -> bool:
-    """Return whether anything of this user was erased."""
     return _key_if_needed(tx) is not None
 
 

@@ -114,7 +114,6 @@ class PostingReach(NamedTuple):
 
 
 def reach(tx: Transaction) -> PostingReach:
-    """Return how far a user's postings reach."""
     return tx.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
 
 

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, read_all, row_builder
+from memstore._sync.store.database import Read, Transaction, read_all
+from memstore._sync.store.messages import MAX_SEQ
 from memstore.models import Summary
+from memstore.store.rows import row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = row_builder(Summary)
-AFTER_LAST_SEQ = 2**62
+build_summary = row_builder(Summary)
 
 
 class Outline(NamedTuple):
@@ -48,7 +49,6 @@ def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
 
 
 def add(tx: Transaction, summaries: list[Summary]) -> int:
-    """Store summaries; return how many were new."""
     return tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
@@ -56,12 +56,11 @@ def summaries(
     tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Return a conversation's summaries, by level and in order."""
-    return tx.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
+    return tx.all(SQL["summaries"], build_summary, conversation_id=conversation, level=level, as_of=as_of)
 
 
 def summary(tx: Transaction, id: UUID) -> Summary | None:
-    """Return one summary; None where there is none of this id."""
-    rows = tx.get(some([id]))
+    rows = tx.get(read_by_ids([id]))
     return rows[0] if rows else None
 
 
@@ -71,9 +70,9 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-def some(ids: Sequence[UUID]) -> Read[list[Summary]]:
+def read_by_ids(ids: Sequence[UUID]) -> Read[list[Summary]]:
     """Return the read of these summaries of one conversation, the newest first."""
-    return read_all(SQL["some"], SUMMARY, ids=list(ids))
+    return read_all(SQL["by_ids"], build_summary, ids=list(ids))
 
 
 def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
@@ -82,7 +81,7 @@ def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: 
     return tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-def last(tx: Transaction, conversation: UUID, level: int, *, before: int = AFTER_LAST_SEQ) -> Range | None:
+def last(tx: Transaction, conversation: UUID, level: int, *, before: int = MAX_SEQ) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
     return tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 
@@ -95,4 +94,4 @@ def remove(tx: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UU
 def summaries_over(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return tx.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)
+    return tx.all(SQL["summaries_over"], build_summary, **values, limit=limit)

@@ -22,19 +22,17 @@ from memstore.store.sql import statements
 SQL = statements("vector_indexes")
 MAX_HALFVEC_DIMENSIONS = 4000
 # ef_search: recall@20 of 0.99 with 500,000 chunks; 400 gives 0.987 in two thirds of the time, 200 gives 0.91.
-EFFORT = 800
-MAX_EFFORT = 1000  # pgvector's limit
+EF_SEARCH = 800
+MAX_EF_SEARCH = 1000  # pgvector's limit
 # A gigabyte holds the graph of 900,000 chunks with 384 dimensions.
 MAX_BUILD_KILOBYTES = 2**20
 
 
 def name_of(user_id: UUID, model: UUID) -> str:
-    """Return the name of the index of a user's vectors by a model."""
     return f"hnsw_{user_id.hex}_{model.hex[:12]}"
 
 
 def is_possible(dimensions: int) -> bool:
-    """Return whether vectors of so many dimensions can be indexed."""
     return 0 < dimensions <= MAX_HALFVEC_DIMENSIONS
 
 
@@ -50,7 +48,7 @@ def is_made(tx: Transaction, model: UUID) -> bool:
 
 def nearest(tx: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
-    effort = min(max(EFFORT, limit), MAX_EFFORT)
+    effort = min(max(EF_SEARCH, limit), MAX_EF_SEARCH)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
     return [ChunkKey(*row) for row in literally(tx, SQL["nearest"], query=query, **values)]
 

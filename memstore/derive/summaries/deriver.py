@@ -36,7 +36,6 @@ from memstore.store.database import Database, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork, StaleWork
-from memstore.store.summaries import AFTER_LAST_SEQ
 
 # Levels above this are no chunks: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
@@ -113,7 +112,7 @@ class SummaryDeriver:
             if next((part[-1].seq for part in self._split(joined)), None) != last.to_seq:
                 new, reopened = joined, joined[0]
         is_whole = to_seq == work.last_seq and await self._is_over(tx, new)
-        waiting = await self._waiting(tx, work.conversation_id, reopened.seq if reopened else AFTER_LAST_SEQ)
+        waiting = await self._waiting(tx, work.conversation_id, reopened.seq if reopened else messages.MAX_SEQ)
         return SummaryBatch(work, to_seq, new, waiting, is_whole, reopened)
 
     async def _waiting(self, tx: Transaction, conversation: UUID, before: int) -> list[Summary]:
@@ -255,7 +254,7 @@ async def summarize(
         # A server is asked for it, and no connection is held.
         recipe = await to_thread(lambda: summarizer.recipe)
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [erasure_version] = tx.first
+            erasure_version = tx.result(erasure.VERSION)
             first, last = await _check_range(tx, conversation, from_seq, to_seq)
             stored = await summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:

@@ -38,7 +38,7 @@ IMPORTERS = (Jsonl, ChatGPT, Claude, ClaudeCode, Codex, Gemini, OpenAIChats, Lan
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     importers: dict[str, type[Importer]] = {importer.name: importer for importer in IMPORTERS}
-    names = ", ".join(importers)
+    names = ", ".join(map(_describe, IMPORTERS))
     if format != "auto" and format not in importers:
         raise InvalidInput(f"the format {printable(format)} is not known; known are: auto, {names}")
     check_file(path)
@@ -53,3 +53,8 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     if path.is_dir():
         raise InvalidInput(f"{file} is no folder of a known export; name the files in it, or its format with --format")
     raise InvalidInput(f"{file} looks like none of the known formats ({names}); name the one it is in with --format")
+
+
+def _describe(importer: type[Importer]) -> str:
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in importer.needs)
+    return f"{importer.name} ({options})" if options else importer.name

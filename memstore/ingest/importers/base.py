@@ -1,16 +1,15 @@
 """The base of importers: their class, the items that they yield, options, times and ids.
 
-To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `recognizes`, which says
-whether a JSON value is of the format, and `convert`, which makes records of JSON values. List it in
-`memstore.ingest.importers`; docs/reference/importing.md has an example. Errors of the kinds in `UNEXPECTED` that
-`convert` raises are reported as an `ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON
-overrides `read_file`, one that must be sorted first `read`.
+To add a format, write a subclass of `Importer`, which describes the declarations. `recognizes` says whether a JSON
+value is of the format, and `convert` makes records of JSON values. List the class in `memstore.ingest.importers`;
+docs/reference/importing.md has an example. Errors of the usual kinds that `convert` raises are reported as an
+`ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON overrides `read_file`, one that must be
+sorted first `read`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -35,9 +34,6 @@ ERASED = "erased before"
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}
 
-# Raised by a reader when an export does not follow its format.
-UNEXPECTED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-
 DateOrder = Literal["dmy", "mdy", "ymd"]
 
 
@@ -56,9 +52,6 @@ class ImportOptions:
     me: str | None = None
     timezone: tzinfo | None = None
     date_order: DateOrder | None = None
-
-
-DEFAULTS = ImportOptions()
 
 
 def parse_options(*, me: str | None, timezone: str | None, date_order: str | None) -> ImportOptions:
@@ -106,23 +99,26 @@ T = TypeVar("T")
 class Importer:
     """A format, and the reading of one file, zip or folder of it.
 
-    `files` says which files of a zip or folder hold the history, by default none; `unit` is what a report calls an
-    element of a list.
+    A class declares the `name` for --format, the options that it `needs` as fields of `ImportOptions`, and which
+    `files` of a zip or folder hold the history: patterns for the end of a path, in small letters, or for all of it
+    with a / before. A file without any JSON is of the format by its name alone. `unit` is what a report calls an
+    element of a list, and `advice` what to do about a damaged file.
     """
 
     name: ClassVar[str]
-    advice: ClassVar[str]
-    files: ClassVar[re.Pattern[str]] = re.compile(r"(?!)")
+    needs: ClassVar[tuple[str, ...]] = ()
+    files: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "item"
+    advice: ClassVar[str]
 
-    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
-        self.path, self.options = path, options
+    def __init__(self, path: Path, options: ImportOptions | None = None) -> None:
+        self.path, self.options = path, options or ImportOptions()
         self.equal_counts: Counter[bytes] = Counter()
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
         """Return whether a file, or one in a zip or folder, is of this format: by its name if it holds no JSON."""
-        by_name = not files.is_single(path) or cls.files.fullmatch(path.name)
+        by_name = not files.is_single(path) or files.has_name(path.name, cls.files)
         for file in files.open_files(path, cls.files):
             values = files.first_values(file)
             if any(map(cls.recognizes, values)) or (by_name and not values):
@@ -139,10 +135,10 @@ class Importer:
 
         Raises `InvalidInput` only for a file that cannot be opened, `OptionMissing` where an option is needed.
         """
-        read = self.read_file if files.is_single(self.path) else self._read_own
+        read = self.read_file if files.is_single(self.path) else self._read_if_recognized
         return files.read_files(self.path, self.files, read, self.advice)
 
-    def _read_own(self, file: OpenFile) -> Iterator[ImportItem]:
+    def _read_if_recognized(self, file: OpenFile) -> Iterator[ImportItem]:
         values = files.first_values(file)
         if values and not any(map(self.recognizes, values)):
             yield ImportProblem(file.where, f"it is not of the format {self.name}, and was skipped")
@@ -194,7 +190,7 @@ class Importer:
             raise
         except InvalidInput as error:
             yield ImportProblem(where, str(error))
-        except UNEXPECTED as error:
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
             reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.advice}"
             yield ImportProblem(where, reason)
 
@@ -284,6 +280,16 @@ def count_equal(key: str, equal_counts: Counter[bytes]) -> int:
 
 def digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:20]
+
+
+# --- texts
+
+
+def placeholder(kind: object) -> str:
+    """Return what stands for content that is no text, by its kind: "[image]" for an "image_url"."""
+    media = ("image", "audio", "video", "file", "document")
+    medium = next((word for word in str(kind).split("_") if word in media), kind)
+    return "[file]" if medium == "document" else f"[{medium}]"
 
 
 def make_storable(text: str) -> tuple[str, dict[str, Any]]:

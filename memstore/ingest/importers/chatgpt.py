@@ -1,14 +1,9 @@
 """The export of ChatGPT: its zip, its folder, or a `conversations.json` (`conversations-000.json`, …) out of it.
 
-Ignored and counted, because the format itself hides it: system and tool messages, calls of tools, the model's thoughts,
-empty messages, and whatever is marked hidden or has a weight of 0. Memories that ChatGPT saved (calls of "bio", or the
-list that a model was shown) and custom instructions come as `memories` says. An image is imported as
-"[image]", another file by its name, a recording as its transcription. Characters that no database can keep become
-U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
-
-`TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit and every second try is
-a branch. The active branch is imported, from the first message to the one that was seen last. A message without a time
-inherits that of its parent, or of the conversation.
+Characters that no database can keep become U+FFFD, with `{"replaced": count}` in the metadata: nobody can be asked to
+mend an export by hand. `TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit
+and every second try is a branch. The active branch is imported, from the first message to the one that was seen last. A
+message without a time inherits that of its parent, or of the conversation.
 """
 
 from __future__ import annotations
@@ -21,35 +16,29 @@ from typing import Any, ClassVar, NamedTuple
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
+from memstore.language import LETTERS
+from memstore.models import ImportedMemory
 
-from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
+from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, placeholder, time_or_none
 from .files import ImportProblem, printable
-from .memories import AssistantMemory, SavedMemories
+from .memories import SavedMemories
 
-_HIDDEN_ROLES = {"system": "system messages", "developer": "system messages", "tool": "results of tools"}
-_HIDDEN_CONTENT = {
+# What the format hides, by role or by kind of content, and what a report calls it.
+_HIDDEN = {
+    "system": "system messages",
+    "developer": "system messages",
+    "tool": "results of tools",
     "thoughts": "thoughts of the model",
     "reasoning_recap": "thoughts of the model",
     "user_editable_context": "custom instructions",
     "model_editable_context": "custom instructions",
 }
-_POINTERS = {
-    "image_asset_pointer": "[image]",
-    "audio_asset_pointer": "[audio]",
-    "real_time_user_audio_video_asset_pointer": "[audio]",
-    "video_container_asset_pointer": "[video]",
-}
-# What the assistant's text refers to stands between private-use characters: a kind, then its fields.
-_REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue201")
-# Older ones, and those of files: 【3:4†source】, 【12†the name of a page】.
-_SOURCE = re.compile("( ?)【[0-9]{1,6}(?::[0-9]{1,6})?†([^【】\n]{0,200})】")
-_MARKS = re.compile("[\ue200-\ue206]")
-# In the list of memories: 1. [2024-05-01]. User lives in Porto.
-_ENTRY = re.compile(
-    r"^\s*\d+\. \[(?P<day>\d{4}-\d\d-\d\d)\]\.? *(?P<text>.+?)\s*(?=^\s*\d+\. \[\d{4}-|\Z)", re.MULTILINE | re.DOTALL
+# What the assistant's text refers to stands between private-use characters: a kind, then its fields. The older form,
+# and that for files: 【3:4†source】, 【12†L3-L9】, 【12†the name of a page】.
+_REFERENCE = re.compile(
+    "( ?)(?:\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue201"
+    "|【[0-9]{1,6}(?::[0-9]{1,6})?†(?:source|L[0-9]+(?:-L?[0-9]+)?|([^【】\n]{0,200}))】)|[\ue200-\ue206]"
 )
-_FORGETS = re.compile(r"\s*(?:please )?forget\b", re.IGNORECASE)
-_FENCE = re.compile(r"```(.*?)(?:```|\Z)", re.DOTALL)
 
 
 class MessageNode(NamedTuple):
@@ -68,7 +57,7 @@ class TreeImporter(Importer):
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
-    files = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
+    files: ClassVar[tuple[str, ...]] = ("conversations.json", "conversations[-_0-9]*.json")
     unit = "conversation"
     # Of its id, its title, when it began, and its current message.
     keys: ClassVar[tuple[str, str, str, str]]
@@ -151,9 +140,9 @@ class ChatGPT(TreeImporter):
     ) -> Iterator[Message | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
-        memories = [memory for memory in _memories(role, message, metadata) if memory.text.strip()]
-        for memory in memories:
-            self.memories.add(memory, where, time)
+        memories = [memory for memory in _memories(role, message, metadata, time) if memory[0].strip()]
+        for text, kind, saved_at in memories:
+            self.memories.add(text, kind, where, saved_at)
         if memories:
             return
         if hidden := _why_hidden(role, message, metadata):
@@ -172,35 +161,41 @@ class ChatGPT(TreeImporter):
         yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
 
 
-def _memories(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> Iterator[AssistantMemory]:
+def _memories(
+    role: str, message: dict[str, Any], metadata: dict[str, Any], time: datetime | None
+) -> Iterator[tuple[str, ImportedMemory, datetime | None]]:
     content, custom = message["content"], metadata.get("user_context_message_data") or {}
     if role == "assistant" and message.get("recipient") == "bio":
-        if not _FORGETS.match(text := _text(content, role)):
-            yield AssistantMemory(text, "saved memory")
+        text = _text(content, role)
+        words = (word for word in LETTERS.findall(text.lower()) if word != "please")
+        if next(words, "") != "forget":
+            yield text, "saved memory", time
     elif listed := content.get("model_set_context"):
-        for entry in _ENTRY.finditer(listed):
-            yield AssistantMemory(entry["text"], "saved memory", time_or_none(f"{entry['day']}T00:00:00Z"))
+        # 1. [2024-05-01]. User lives in Porto.
+        days_and_texts = re.split(r"^\s*\d+\. \[(\d{4}-\d\d-\d\d)\]\.? *", listed, flags=re.MULTILINE)[1:]
+        for day, text in zip(days_and_texts[::2], days_and_texts[1::2], strict=True):
+            yield text, "saved memory", time_or_none(f"{day}T00:00:00Z") or time
     elif custom or content.get("content_type") == "user_editable_context":
         about = custom.get("about_user_message") or _in_fence(content.get("user_profile"))
         instructions = custom.get("about_model_message") or _in_fence(content.get("user_instructions"))
-        yield AssistantMemory(about, "about the user")
-        yield AssistantMemory(instructions, "instructions")
+        yield about, "about the user", time
+        yield instructions, "instructions", time
 
 
 def _in_fence(text: str | None) -> str:
     """Return the person's words, which stand in a fence behind ChatGPT's for the model."""
-    fenced = _FENCE.search(text or "")
-    return fenced[1] if fenced else text or ""
+    _, fence, fenced = (text or "").partition("```")
+    return fenced.partition("```")[0] if fence else text or ""
 
 
 def _why_hidden(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> str | None:
-    if role in _HIDDEN_ROLES:
-        return _HIDDEN_ROLES[role]
+    if role in _HIDDEN:
+        return _HIDDEN[role]
     if message.get("recipient") not in (None, "all"):
         return "calls of tools"
     if message.get("weight", 1) == 0 or metadata.get("is_visually_hidden_from_conversation"):
         return "hidden messages"
-    return _HIDDEN_CONTENT.get(message["content"].get("content_type"))
+    return _HIDDEN.get(message["content"].get("content_type"))
 
 
 def _text(content: dict[str, Any], role: str) -> str:
@@ -215,9 +210,7 @@ def _text(content: dict[str, Any], role: str) -> str:
             kind = printable(str(content.get("content_type")))
             raise InvalidInput(f"its kind of content ({kind}) is not known; report it, if it should be")
     text = "\n\n".join(texts)
-    if role != "assistant":
-        return text
-    return _MARKS.sub("", _REFERENCE.sub(_visible, _SOURCE.sub(_name_of_source, text)))
+    return _REFERENCE.sub(_visible, text) if role == "assistant" else text
 
 
 def _attached(metadata: dict[str, Any]) -> Iterator[str]:
@@ -231,20 +224,17 @@ def _part_text(part: Any) -> str:
     if part is None or isinstance(part, str):
         return part or ""
     kind, text = part.get("content_type"), part.get("text")
-    return text if isinstance(text, str) else _POINTERS.get(kind, f"[{kind}]")
-
-
-def _name_of_source(source: re.Match[str]) -> str:
-    space, name = source.groups()
-    return "" if name == "source" or re.fullmatch(r"L\d+(?:-L?\d+)?", name) else space + name
+    return text if isinstance(text, str) else placeholder(kind)
 
 
 def _visible(reference: re.Match[str]) -> str:
     """Return the visible text of a reference: the name of a thing or a link, nothing of a citation."""
-    space, kind, fields = reference.groups()
+    space, kind, fields, source = reference.groups()
     if kind == "entity":
         try:
             return f"{space}{json.loads(fields)[1]}"
         except (ValueError, LookupError, TypeError):
             return space + fields
-    return space + fields.split("\ue202")[0] if kind in ("url", "link_title") else ""
+    if kind in ("url", "link_title"):
+        return space + fields.split("\ue202")[0]
+    return f"{space}{source}" if source else ""

@@ -2,9 +2,7 @@
 
 Exports of before 2025 name no parents: each message follows the one before it. A message has the texts of its
 `content`, or without any its `text`. Attachments follow under the file's name, since one human message in ten is
-nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so are empty
-messages; projects and users are not read. `memories.json` holds what Claude remembers of the person and in projects:
-each paragraph is a memory, so that a change of one leaves the others known.
+nothing else. Each paragraph of `memories.json` is a memory, so that a change of one leaves the others known.
 """
 
 from __future__ import annotations
@@ -18,18 +16,14 @@ from memstore.models import ImportedMemory
 
 from .base import IgnoredContent, ImportItem, Message, make_storable, time_or_none
 from .chatgpt import MessageNode, TreeImporter
-from .memories import AssistantMemory
 from .openai import content_text
 
-ROOT_ID = "00000000-0000-4000-8000-000000000000"
 _MEMORY = "conversations_memory"
-_HEADING = re.compile(r"\*\*[^*\n]*\*\*|#+ .*|-{3,}")
-ROLES = {"human": "user", "assistant": "assistant"}
 
 
 class Claude(TreeImporter):
     name = "claude"
-    files = re.compile(rf"{TreeImporter.files.pattern}|(?:.*/)?memories(?:/[^/]*)?\.json")
+    files = (*TreeImporter.files, "memories.json", "memories/*.json")
     advice = "ask Claude for the export again, and import the zip as it comes"
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
@@ -45,8 +39,8 @@ class Claude(TreeImporter):
         texts += [(text, "project") for text in (value.get("project_memories") or {}).values()]
         for text, kind in texts:
             for paragraph in re.split(r"\n\s*\n", text or ""):
-                if paragraph.strip() and not _HEADING.fullmatch(paragraph.strip()):
-                    self.memories.add(AssistantMemory(paragraph, kind), where, None)
+                if not _is_heading(paragraph.strip()):
+                    self.memories.add(paragraph, kind, where, None)
 
     def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes: dict[str, MessageNode] = {}
@@ -54,14 +48,16 @@ class Claude(TreeImporter):
         for message in filter(None, conversation["chat_messages"]):
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
-            nodes.setdefault(key, MessageNode(None if parent == ROOT_ID else parent, time, message))
+            # The parent of a first message is no message.
+            is_first = parent == "00000000-0000-4000-8000-000000000000"
+            nodes.setdefault(key, MessageNode(None if is_first else parent, time, message))
             before = key
         return nodes
 
     def _convert_message(
         self, message: dict[str, Any], key: str, where: str, time: datetime | None
     ) -> Iterator[Message | IgnoredContent]:
-        role = ROLES[message["sender"]]
+        role = {"human": "user", "assistant": "assistant"}[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored
         if not text.strip() and not ignored:
@@ -71,6 +67,12 @@ class Claude(TreeImporter):
             yield {"role": role, "content": text, "external_id": key, "metadata": kept}
         elif not ignored:
             yield IgnoredContent("empty messages")
+
+
+def _is_heading(paragraph: str) -> bool:
+    """Return whether a paragraph is a heading, a rule, or empty."""
+    is_bold = paragraph.startswith("**") and paragraph.endswith("**") and paragraph.count("*") == 4
+    return "\n" not in paragraph and (paragraph.startswith("#") or is_bold or not paragraph.strip("-"))
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:

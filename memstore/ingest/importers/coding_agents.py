@@ -3,12 +3,8 @@
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id and titled by its folder; its scope is its project. Its messages are those
-of the person and of the assistant. Ignored and counted: calls of tools and their results, thoughts, messages of
-subagents, summaries of a session that became too long, copies that Claude Code's /branch made, prompts that were
-rewound with what followed them, and notices that the programs put into messages of the person, such as reminders,
-output of commands and AGENTS.md. A message that a program wrote in the person's place, such as a scheduled task, is a
-system message and not trusted. No line ever changes, so a file that grew adds only new messages.
+A session is a conversation, named by its id and titled by its folder; its scope is its project. Notices that programs
+put into messages of the person are removed. No line ever changes, so a file that grew adds only new messages.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memstore.models import TRUST, UNTRUSTED
+from memstore.models import TRUST, UNTRUSTED, Json
 
 from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
 from .files import OpenFile, numbered_values
@@ -31,6 +27,11 @@ NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
+_NOTICE_LINES = (
+    "[Request interrupted by user",
+    "# AGENTS.md instructions for ",
+    "Caveat: The messages below were ",
+)
 # Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
     r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
@@ -38,22 +39,13 @@ _ELEMENT = re.compile(
     r"subagent_notification|skill)\b[^>\n]*>",
     re.MULTILINE,
 )
-_LINE = re.compile(
-    r"^(?:\[Request interrupted by user[^\]\n]*\]|# AGENTS\.md instructions for .*|"
-    r"Caveat: The messages below were .*)$",
-    re.MULTILINE,
-)
-_EDITOR = re.compile(
-    r"\A# (?:Context from my IDE setup|Files mentioned by the user):\n.*?^## My request for Codex:", re.S | re.M
-)
-# A message that a program wrote in the person's place: on a schedule, or of its own accord.
-_PROGRAM = re.compile(r"\s*(?:\[SYSTEM NOTIFICATION\b|<scheduled-task\b|<<autonomous-loop)")
 
 
 class ClaudeCode(Importer):
     name = "claude-code"
     advice = "it may still be written: import it again"
-    files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
+    # A UUID; those of subagents are agent-….jsonl.
+    files = ("????????-????-????-????-????????????.jsonl",)
 
     @staticmethod
     def recognizes(value: Any) -> bool:
@@ -98,7 +90,7 @@ class ClaudeCode(Importer):
             if key is None:
                 raise KeyError("uuid")
             messages, said_at = _convert(role, said.get("content"), key), time_or_none(value.get("timestamp"))
-            folder = {"title": value.get("cwd"), "scope": find_project(value.get("cwd"))}
+            folder: Json = {"title": value.get("cwd"), "scope": find_project(value.get("cwd"))}
             yield from self.records(messages, where, value["sessionId"], said_at, **folder, channel=self.name)
 
 
@@ -154,7 +146,7 @@ class Codex(Importer):
 
     name = "codex"
     advice = ClaudeCode.advice
-    files = re.compile(r"(?:.*/)?rollout-[^/]*\.jsonl")
+    files = ("rollout-*.jsonl",)
 
     @staticmethod
     def recognizes(value: Any) -> bool:
@@ -186,7 +178,7 @@ class Codex(Importer):
             else:
                 key, said_at = f"message:{self._messages}", time_or_none(value.get("timestamp"))
                 messages = _convert(item["role"], item.get("content"), key)
-                folder = {"title": session.get("cwd"), "scope": find_project(session.get("cwd"))}
+                folder: Json = {"title": session.get("cwd"), "scope": find_project(session.get("cwd"))}
                 yield from self.records(messages, where, session["id"], said_at, **folder, channel=self.name)
         elif kind == "reasoning":
             yield IgnoredContent("thoughts of the model")
@@ -197,7 +189,9 @@ class Codex(Importer):
 def _convert(role: str, content: Any, external_id: str) -> Iterator[Message | IgnoredContent]:
     text, ignored = content_text(content)
     yield from ignored
-    is_program = role == "user" and _PROGRAM.match(text) is not None
+    # What a program wrote in the person's place: on a schedule, or of its own accord.
+    by_program = ("[SYSTEM NOTIFICATION", "<scheduled-task", "<<autonomous-loop")
+    is_program = role == "user" and text.lstrip().startswith(by_program)
     text, metadata = make_storable(_remove_notices(text) if role == "user" else text)
     if is_program:
         role, metadata = "system", metadata | {TRUST: UNTRUSTED}
@@ -221,4 +215,7 @@ def _remove_notices(text: str) -> str:
         else:
             kept.append(text[at:start])
             at = end + len(tag)
-    return _LINE.sub("", _EDITOR.sub("", "".join([*kept, text[at:]])))
+    text = "".join([*kept, text[at:]])
+    if text.startswith(("# Context from my IDE setup:\n", "# Files mentioned by the user:\n")):
+        text = text.partition("\n## My request for Codex:")[2] or text
+    return "\n".join("" if line.startswith(_NOTICE_LINES) else line for line in text.split("\n"))

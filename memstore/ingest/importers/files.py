@@ -14,12 +14,12 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, TypeVar, cast
 
 from memstore.errors import InvalidInput
@@ -28,20 +28,16 @@ from memstore.text import is_deep, read_json
 T = TypeVar("T")
 
 HEAD_BYTES = 64 * 1024
-CHUNK = 256 * 1024
+READ_BYTES = 256 * 1024
 MAX_LINE_BYTES = 16 * 1024 * 1024
-# Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
-LONGEST_VALUE = 64 * 1024 * 1024
+# Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
+MAX_VALUE_BYTES = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
-ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
-# Leftovers of a Mac and of file managers in an archive.
-_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
-_DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +91,7 @@ def find_damage(path: Path) -> str | None:
 @contextmanager
 def open_file(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
-    with io.BufferedReader(io.FileIO(path), CHUNK) as raw:
+    with io.BufferedReader(io.FileIO(path), READ_BYTES) as raw:
         yield unpack(raw)
 
 
@@ -122,7 +118,7 @@ def is_single(path: Path) -> bool:
 
 
 def is_zip(path: Path) -> bool:
-    return path.is_file() and read_head(path, 4) in ZIP
+    return path.is_file() and read_head(path, 4) in (b"PK\x03\x04", b"PK\x05\x06")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +131,9 @@ class OpenFile:
 
 
 def read_files(
-    path: Path, wanted: re.Pattern[str], read: Callable[[OpenFile], Iterable[T]], advice: str
+    path: Path, wanted: Collection[str], read: Callable[[OpenFile], Iterable[T]], advice: str
 ) -> Iterator[T | ImportProblem]:
-    """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
+    """Yield what `read` yields of the file, or of each file in a zip or folder that has a name as wanted.
 
     A file that cannot be opened is reported, with `advice`.
     """
@@ -155,8 +151,8 @@ def read_files(
         yield ImportProblem(printable(path.name), f"{damage} ({printable(str(error), 200)}); {advice}")
 
 
-def open_files(path: Path, wanted: re.Pattern[str]) -> Iterator[OpenFile]:
-    """Yield the file, or each file in a zip or folder whose name is wanted, while it is open; none that is broken."""
+def open_files(path: Path, wanted: Collection[str]) -> Iterator[OpenFile]:
+    """Yield the file, or each file in a zip or folder of a name that is wanted, while it is open; no broken one."""
     with suppress(*READ_ERRORS):
         for name, where, open_one in _files(path, wanted):
             with suppress(*READ_ERRORS), open_one() as stream:
@@ -183,23 +179,29 @@ def first_values(file: OpenFile) -> list[Any]:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _files(path, re.compile(r"(?s:.*)"))]
+        return [name for name, _, _ in _files(path, ("*",))]
     return []
 
 
+def has_name(name: str, patterns: Collection[str]) -> bool:
+    """Return whether the end of a path is as a pattern says, in any case, or all of it for a pattern with / before."""
+    path = PurePosixPath(name.lower())
+    return any((PurePosixPath("/", path) if pattern[0] == "/" else path).match(pattern) for pattern in patterns)
+
+
 def _files(
-    path: Path, wanted: re.Pattern[str]
+    path: Path, wanted: Collection[str]
 ) -> Iterator[tuple[str, str, Callable[[], AbstractContextManager[io.BufferedIOBase]]]]:
     """Yield the name in the zip or folder, the name to report, and how to open it."""
     if path.is_dir():
         for file in _files_below(path):
             name = file.relative_to(path).as_posix()
-            if wanted.fullmatch(name):
+            if has_name(name, wanted):
                 yield name, f"{printable(path.name)}, {printable(name, 120)}", partial(open_file, file)
     elif is_zip(path):
         with _open_zip(path) as archive:
             for name in sorted(archive.namelist()):
-                if wanted.fullmatch(name) and not _HIDDEN.fullmatch(name):
+                if not name.endswith("/") and has_name(name, wanted) and not _is_hidden(PurePosixPath(name)):
                     yield name, f"{printable(path.name)}, {printable(name)}", partial(_open_member, archive, name)
     else:
         yield path.name, printable(path.name), partial(open_file, path)
@@ -209,7 +211,12 @@ def _files_below(path: Path) -> list[Path]:
     """Return the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
     files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
     files = [file for file in files if file.is_file() and not file.is_symlink()]
-    return sorted(file for file in files if not _HIDDEN.fullmatch(file.relative_to(path).as_posix()))
+    return sorted(file for file in files if not _is_hidden(file.relative_to(path)))
+
+
+def _is_hidden(path: PurePath) -> bool:
+    """Return whether a file in a zip or folder is a leftover of a Mac or of a file manager."""
+    return any(part == "__MACOSX" or (part.startswith(".") and part != "..") for part in path.parts)
 
 
 def _open_zip(path: Path) -> zipfile.ZipFile:
@@ -296,6 +303,7 @@ class _Window:
     def __init__(self, stream: io.BufferedIOBase) -> None:
         self.text, self.at, self.line = "", 0, 1
         self._stream = stream
+        self._decode_value = json.JSONDecoder(strict=False).raw_decode
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
 
     def find(self, pattern: re.Pattern[str]) -> str:
@@ -313,7 +321,7 @@ class _Window:
         """Return the value that begins here, and go behind it; raise `InvalidInput` if none does."""
         while True:
             try:
-                value, end = _DECODER.raw_decode(self.text, self.at)
+                value, end = self._decode_value(self.text, self.at)
             except json.JSONDecodeError as error:
                 # Only what breaks at the end of what is held can be mended by more of it.
                 cut = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - len("-Infinity")
@@ -333,9 +341,9 @@ class _Window:
 
     def _more(self) -> bool:
         """Read on, at least as much as is held: so a long value is parsed again few times, however long it is."""
-        wanted = max(CHUNK, len(self.text) - self.at)
-        if wanted > LONGEST_VALUE:
-            raise InvalidInput(f"the value that begins here is larger than {LONGEST_VALUE:,} characters")
+        wanted = max(READ_BYTES, len(self.text) - self.at)
+        if wanted > MAX_VALUE_BYTES:
+            raise InvalidInput(f"the value that begins here is larger than {MAX_VALUE_BYTES:,} characters")
         pieces: list[bytes] = []
         try:
             while wanted > 0 and (piece := self._stream.read1(wanted)):

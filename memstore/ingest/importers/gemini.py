@@ -1,11 +1,8 @@
 """Gemini in Google's Takeout: "My Activity" of "Gemini Apps" as JSON; the zip, the folder, or the file out of it.
 
-It is a list of single activities, newest first. Here they are put in the order of time. A conversation is named by the
-id in the address of its activities; where they have none, it ends where nothing is said for half an hour, and is named
-by the time of its first prompt.
-An activity is a prompt ("Prompted …", "Asked …", "Said …") and mostly the answer, as HTML, which becomes text; both
-have its time. Activities that are no prompts ("Used …", "Gave feedback …") are ignored and counted. A title in another
-language keeps its first word, which nobody can tell from the prompt.
+It is a list of single activities, newest first. An activity is a prompt ("Prompted …") and mostly the answer, as HTML,
+which becomes text; both have its time. A title in another language keeps its first word, which nobody can tell from the
+prompt.
 """
 
 from __future__ import annotations
@@ -20,18 +17,15 @@ from memstore.language import WORD, word_set
 
 from .base import INHERITED, IgnoredContent, Importer, ImportItem, Message, make_storable, parse_time
 
-_PROMPT = re.compile(
-    r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
-)
-_OTHERS = word_set("Cleared Created Used Gave Added Selected Shared Deleted Viewed Changed Turned Listened")
-_PRODUCTS = {"Gemini", "Bard"}
+_PROMPT_VERBS = ("Prompted with", "Prompted", "Asked Gemini", "Asked Bard", "Asked", "Said", "Branched", "Answered")
+_OTHER_VERBS = word_set("Cleared Created Used Gave Added Selected Shared Deleted Viewed Changed Turned Listened")
 _CONVERSATION = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[^/?#]+)/([\w-]+)")
 
 
 class Gemini(Importer):
     name = "gemini"
     advice = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
-    files = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
+    files = ("*gemini*/*.json", "*bard*/*.json", "/myactivity.json", "/my activity.json")
     unit = "activity"
 
     @staticmethod
@@ -57,7 +51,7 @@ class Gemini(Importer):
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         if not _is_geminis(value):
             yield IgnoredContent("activities of other products")
-        elif not _OTHERS.isdisjoint(WORD.findall(value["title"])[:1]):
+        elif not _OTHER_VERBS.isdisjoint(WORD.findall(value["title"])[:1]):
             yield IgnoredContent("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
@@ -65,7 +59,7 @@ class Gemini(Importer):
 
 def _is_geminis(activity: dict[str, Any]) -> bool:
     names = " ".join(map(str, (activity.get("header"), *(activity.get("products") or ()))))
-    return not _PRODUCTS.isdisjoint(WORD.findall(names))
+    return not {"Gemini", "Bard"}.isdisjoint(WORD.findall(names))
 
 
 def _conversation_id(activity: dict[str, Any]) -> str | None:
@@ -75,17 +69,25 @@ def _conversation_id(activity: dict[str, Any]) -> str | None:
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[Message]:
     """Yield the prompt and the answer; `count` tells activities of the same time apart."""
-    prompt = _PROMPT.fullmatch(activity["title"])
     number = f"#{count}" if count > 1 else ""
     html = "\n".join(item["html"] for item in activity.get("safeHtmlItem") or () if item.get("html"))
     for role, said, metadata in (
-        ("user", prompt[1] if prompt else activity["title"], {}),
+        ("user", _prompt(activity["title"]), {}),
         ("assistant", html_text(html), INHERITED),
     ):
         text, kept = make_storable(said)
         if text.strip():
             id = f"{when.isoformat()}{number}/{role}"
             yield {"role": role, "content": text, "external_id": id, "metadata": kept | metadata}
+
+
+def _prompt(title: str) -> str:
+    """Return a title without the verb before the prompt."""
+    for verb in _PROMPT_VERBS:
+        rest = title.removeprefix(verb)
+        if rest != title and (rest[:1] == ":" or rest[:1].isspace()):
+            return rest.removeprefix(":").lstrip()
+    return title
 
 
 _BREAKS = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}

@@ -1,20 +1,12 @@
-"""memstore's own format: one message a line, as JSON. Every other format is read into its words.
+"""memstore's own format, docs/reference/formats.md: one message a line, as JSON. Others are read into its words.
 
-    {"user"?, "conversation", "role", "content", "name"?, "occurred_at"?, "external_id"?, "tool_calls"?,
-     "tool_call_id"?, "metadata"?, "tags"?, "scope"?}
-
-- `content` is a text, or a list of parts (objects), or null with `tool_calls`. Any other null means "not given".
-- `occurred_at` is ISO 8601 with a zone, or seconds since 1970. A time without a zone is refused, never guessed.
-- A key that is not in the list is refused: `occured_at` would else be lost without a word. Own keys go under
-`metadata`. All of this is checked where every message is, before it is stored.
-- A message without `external_id` gets one made from what it says, where and when, and from how many equal ones came
-  before it in the file. So the same file imported twice adds nothing. Of two files, though, the first "ok" of each in
-  one conversation is the same message unless `occurred_at` or `external_id` tells them apart.
+A key that is not known is refused where every message is checked: `occured_at` would else be lost without a word. A
+message without `external_id` gets one made from what it says, where and when, and from how many equal ones came before
+it in the file, so the same file imported twice adds nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +21,7 @@ from .files import MAX_LINE_BYTES, PRETTY, ImportProblem, OpenFile, is_single, n
 class Jsonl(Importer):
     name = "jsonl"
     advice = "get it whole and import it again"
-    files = re.compile(r".*\.(?:jsonl|ndjson)(?:\.gz)?", re.IGNORECASE)
+    files = ("*.jsonl", "*.jsonl.gz", "*.ndjson", "*.ndjson.gz")
 
     @classmethod
     def sniff(cls, path: Path) -> bool:

@@ -1,13 +1,9 @@
 """Messages of LangChain: a list of them, or one after the other.
 
 A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`), what `dumpd` writes (`{"lc": 1, "id":
-[…, "HumanMessage"], "kwargs": {…}}`), or a message's own fields and its type. A list may stand in `messages`.
-
-- The conversation is `session_id` or `thread_id`, and where none is named, the file (`history.json`: "history"); each
-  further list of the file is a conversation of its own ("history-2").
-- A message has no time: it has that of the import. It is known by its id, else by its place in the conversation: a
-  session's next list goes on, unless it begins with all that came before.
-- Content that is not text is named by its kind ("[image]"); thoughts are ignored.
+[…, "HumanMessage"], "kwargs": {…}}`), or a message's own fields and its type. A list may stand in `messages`. A message
+is known by its id, else by its place in the conversation: a session's next list goes on, unless it begins with all that
+came before.
 """
 
 from __future__ import annotations

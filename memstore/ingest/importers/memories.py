@@ -10,17 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from memstore.models import IMPORTED_MEMORY, ImportedMemory
 
 from .base import IMPORTED, Record, digest, make_storable
-
-
-class AssistantMemory(NamedTuple):
-    text: str
-    kind: ImportedMemory
-    time: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -30,13 +23,12 @@ class SavedMemories:
     channel: str
     records: dict[str, Record] = field(default_factory=dict)
 
-    def add(self, memory: AssistantMemory, where: str, time: datetime | None) -> None:
-        """Add a memory; `time` is that of the message it stands in."""
-        text, metadata = make_storable(memory.text.strip())
-        id = f"memory:{digest([memory.kind, text])}"
+    def add(self, text: str, kind: ImportedMemory, where: str, time: datetime | None) -> None:
+        text, metadata = make_storable(text.strip())
+        id = f"memory:{digest([kind, text])}"
         earlier = self.records[id].message.get("occurred_at") if id in self.records else None
-        time = min(filter(None, (memory.time or time, earlier)), default=None)
-        metadata |= {IMPORTED_MEMORY: memory.kind} | ({} if time else IMPORTED)
+        time = min(filter(None, (time, earlier)), default=None)
+        metadata |= {IMPORTED_MEMORY: kind} | ({} if time else IMPORTED)
         message = {"role": "user", "content": text, "external_id": id, "metadata": metadata}
         message |= {"occurred_at": time} if time else {}
         name, title = f"{self.channel}-memories", "Saved memories"

@@ -1,11 +1,7 @@
 """Conversations as OpenAI's API has them, a file, a line or in a list: {"messages": [{"role", "content", …}]}
 
-So are fine-tuning files, chats of open-webui, and what many programs write. A message has the time of its `timestamp`,
-`created_at` or `occurred_at`. Where none has one, all have that of the import, and `{"occurred_at": "imported"}` in
-their metadata. A conversation is named by its `id`, else by a digest of what it says, a message by its place. Roles,
-names, calls of tools and system messages are kept; an image is "[image]"; definitions of tools are ignored.
-
-Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
+A conversation is named by its `id`, else by a digest of what it says, a message by its place. Other formats have
+messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
 
 from __future__ import annotations
@@ -17,11 +13,10 @@ from typing import Any
 from memstore.errors import InvalidInput
 from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable, parse_time
+from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable, parse_time, placeholder
 from .files import ImportProblem, printable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
-TIME_KEYS = ("timestamp", "created_at", "occurred_at")
 # Kinds that are no part of what was said, and what a report calls them.
 _IGNORED = {
     "thinking": "thoughts of the model",
@@ -32,15 +27,6 @@ _IGNORED = {
     "server_tool_use": "calls of tools",
     "tool_result": "results of tools",
     "web_search_tool_result": "results of tools",
-}
-_KINDS = {
-    "image_url": "image",
-    "input_image": "image",
-    "audio_url": "audio",
-    "input_audio": "audio",
-    "video_url": "video",
-    "input_file": "file",
-    "document": "file",
 }
 
 
@@ -69,7 +55,7 @@ def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
         elif isinstance(text := part.get("text", part.get("refusal")), str):
             yield text
         else:
-            yield f"[{_KINDS.get(kind, kind)}]"
+            yield placeholder(kind)
 
 
 def convert_message(role: str, fields: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
@@ -133,7 +119,9 @@ def _chat(value: Any) -> dict[str, Any]:
 
 
 def _time(message: dict[str, Any]) -> Iterator[datetime | None]:
-    time = next((message[key] for key in TIME_KEYS if message.get(key) is not None), None)
+    time = next(
+        (message[key] for key in ("timestamp", "created_at", "occurred_at") if message.get(key) is not None), None
+    )
     yield None if time is None else parse_time(time)
 
 

@@ -1,10 +1,7 @@
 """Slack's export: the zip or its folder, with `channels.json`, `users.json` and a folder a channel, a file a day.
 
-A channel is a conversation, known by its id and shown by its name; an answer in a thread stands where it was said, with
-the thread in its metadata. People are users with their names, also where they post through an app; with `me`, any name
-or an id, that one's messages have no name and are the user's own. A bot is an assistant, with the text of its
-attachments and blocks. Mentions, channels and links become what a reader sees.
-That somebody joined, left or renamed something is ignored and counted, and so are files, but for their names.
+A channel is a conversation, known by its id and shown by its name. People are users with their names, also where they
+post through an app; with `me`, any name or an id, that one's messages have no name and are the user's own.
 """
 
 from __future__ import annotations
@@ -17,24 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from .base import IgnoredContent, Importer, ImportItem, Record, make_storable, parse_time
-from .files import OpenFile, list_names, read_files
+from .files import OpenFile, has_name, list_names, read_files
 
-SPOKEN = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
-_USERS = re.compile(r"(?:[^/]+/)?users\.json")
-_CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
-_DAY = re.compile(r"(?:.*/)?[^/]+/[0-9]{4}-[0-9]{2}-[0-9]{2}\.json")
-_ID = re.compile(r"[UW][A-Z0-9]+")
 _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
 class Slack(Importer):
     name = "slack"
+    needs = ("me",)
+    files = ("*/[12]???-??-??.json",)
     advice = "ask Slack for the export again, and import the zip as it comes"
     unit = "message"
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
-        return any(_DAY.fullmatch(name) for name in list_names(path))
+        return any(has_name(name, cls.files) for name in list_names(path))
 
     def read(self) -> Iterator[ImportItem]:
         # Names by id.
@@ -45,12 +39,13 @@ class Slack(Importer):
         # Ids and titles by id, and by name of the folder.
         self._channels: dict[str, tuple[str, str | None]] = {}
         names = list_names(self.path)
-        for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
-            if any(files.fullmatch(name) for name in names):
+        channels = ("channels.json", "groups.json", "dms.json", "mpims.json")
+        for files, convert in ((("users.json",), self._add_person), (channels, self._add_channel)):
+            if any(has_name(name, files) for name in names):
                 read = partial(self.read_values, convert=convert)
                 yield from read_files(self.path, files, read, self.advice)
         self._me = None if self.options.me is None else self._find_person(self.options.me)
-        yield from read_files(self.path, _DAY, self.read_file, self.advice)
+        yield from read_files(self.path, self.files, self.read_file, self.advice)
 
     def _add_person(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         profile = value.get("profile") or {}
@@ -83,12 +78,14 @@ class Slack(Importer):
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
     def _convert(self, value: dict[str, Any], where: str, conversation: str, title: str | None) -> Iterator[ImportItem]:
-        if value.get("subtype") not in SPOKEN:
+        subtype = value.get("subtype")
+        shared = ("thread_broadcast", "reply_broadcast", "file_share", "file_comment")
+        if subtype not in (None, "bot_message", "me_message", *shared):
             yield IgnoredContent("notices of channels")
             return
         author = value.get("user")
         # With a bot's id and a person's, the person posts through an app.
-        is_bot = value.get("subtype") == "bot_message" or not author or author in self._bots
+        is_bot = subtype == "bot_message" or not author or author in self._bots
         is_bot = is_bot or ("bot_id" in value and author not in self._people)
         text, metadata = make_storable("\n\n".join(part for part in self._texts(value, is_bot) if part.strip()))
         if not text.strip():
@@ -116,7 +113,7 @@ class Slack(Importer):
         for key, names in self._names.items():
             if named.casefold() in names:
                 return key
-        if not self._people and _ID.fullmatch(named):
+        if not self._people and named.startswith(("U", "W")) and named.isalnum() and named.isupper():
             return named
         raise self.unknown_me(sorted(self._people.values()) or ["an id, for its users.json cannot be read"])
 

@@ -1,18 +1,9 @@
-"""A chat that WhatsApp exported: `_chat.txt` of an iPhone, "WhatsApp Chat with ….txt" of Android, or the zip with it.
+"""A chat that WhatsApp exported, as docs/reference/importing.md says.
 
     [12.03.24, 18:05:11] Ann: On Friday then          12/03/24, 6:05 pm - Ann: On Friday then
 
-- The times are those of a clock, without a zone: `timezone` must be given. Summer time is observed.
-- Days are written in the order of the phone's country: it is found from all dates of the file, else `date_order` must
-  be given.
-- Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
-  own.
-- A line that begins with no time goes on with the message before it. WhatsApp's own lines (somebody joined, calls are
-  encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
-  "[name]".
-- Messages bring no ids: they follow from who said what when, as the clock showed it.
-
-A chat is named after its file, or, where that is `_chat.txt`, after its zip or folder.
+The order of days is found from all dates of the file. Messages bring no ids: they follow from who said what when, as
+the clock showed it. A chat is named after its file, or, where that is `_chat.txt`, after its zip or folder.
 """
 
 from __future__ import annotations
@@ -22,9 +13,9 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime, time
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
-from typing import get_args
+from typing import NamedTuple, get_args
 
-from memstore.language import word_set
+from memstore.language import compile_phrases, word_set
 
 from .base import (
     DateOrder,
@@ -40,66 +31,62 @@ from .base import (
 from .files import ImportProblem, OpenFile, open_files, printable, read_files, read_start
 
 # Invisible marks that turn writing left or right.
-_MARKS = "\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff"
-# Words before the hour or behind it, without points and blanks: halves of a day, and others. None are guessed.
-_HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנה״צ sa öö قظ"), 0)
-_HOURS |= dict.fromkeys(word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחה״צ ch ös بظ"), 12)
+_MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+# Words before the hour or behind it, letters alone: halves of a day, and others. None are guessed.
+_HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנהצ sa öö قظ"), 0) | dict.fromkeys(
+    word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחהצ ch ös بظ"), 12
+)
 _OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
-_WORD = r"[^\W\d_][^\d:\[\]\n]{0,14}?"
-_DATE = rf"(?P<date>\d{{1,4}}(?:[{_MARKS}]*[./-][{_MARKS}]*\s?\d{{1,4}}){{2}})[{_MARKS}]*"
-_CLOCK = (
-    rf"(?P<before>{_WORD})?[\s\u202f]?(?P<hour>\d{{1,2}})[:.](?P<minute>\d{{2}})(?:[:.](?P<second>\d{{2}}))?"
-    rf"(?:[\s\u202f]?(?P<behind>{_WORD}))?[{_MARKS}]*"
-)
-_TIMES = (rf"{_DATE}\.?[,،]?[\s\u202f]{_CLOCK}", rf"{_CLOCK},? {_DATE}")
-_HEADERS = [
-    re.compile(rf"[{_MARKS}]*{form}(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
-    for time in _TIMES
-    for form in (rf"(?P<iphone>\[){time}\] ", rf"{time} [-–] (?P<iphone>(?!))?")
-]
-_BEGINNING = re.compile(rf"[{_MARKS}]*[\[\d]")
-_SPOKEN = re.compile(r"(?P<name>[^:\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
-_QUOTES = '“”„«»"'
-_OMITTED = re.compile(
-    rf"[{_MARKS}]*(?:<[^<>:\n]{{3,40}}>|(?P<kind>[\w -]{{3,30}}) (?:omitted|weggelassen|omitid[ao]"
-    r"|omess[ao]|ocultad[ao]|absente?|weggelaten))"
-)
+_DATE = re.compile(r"\d{1,4}(?:[./-]\s?\d{1,4}){2}")
+_CLOCK = re.compile(r"(\D*)(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(\D*)")
+_OMITTED = word_set("omitted weggelassen omitido omitida omesso omessa ocultado ocultada absent absente weggelaten")
 # Looked for where a line begins, or by a fixed word: a long text is not tried again at every character.
 _ATTACHED = re.compile(
     rf"<(?:attached|Anhang): (?P<name>[^<>\n]+)>|\u200e<[^<>:\n]{{3,30}}: (?P<marked>[^<>\n]+\.\w{{2,5}})>"
     rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \((?:file attached|Datei angehängt)\)"
     rf"|(?m:^)[{_MARKS}]*(?P<numbered>[A-Z]{{3}}-\d{{8}}-WA\d{{4}}\.\w{{2,5}}) \([^()\n]{{3,40}}\)"
 )
-_DELETED = re.compile(
-    rf"[{_MARKS}]*(?:This message was deleted|You deleted this message"
-    r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht"
-    r"|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Has eliminado este mensaje"
-    r"|Mensagem apagada|Ess?ta? mensagem foi apagada|Você apagou esta mensagem|Apagou esta mensagem"
-    r"|Ce message a été supprimé|Vous avez supprimé ce message"
-    rf"|Questo messaggio è stato eliminato|Hai eliminato questo messaggio)\.?[{_MARKS}]*"
+_DELETED = compile_phrases(
+    "This message was deleted, You deleted this message, Diese Nachricht wurde gelöscht, Du hast diese Nachricht "
+    "gelöscht, Se eliminó este mensaje, Este mensaje fue eliminado, Eliminaste este mensaje, Has eliminado este "
+    "mensaje, Mensagem apagada, Esta mensagem foi apagada, Essa mensagem foi apagada, Você apagou esta mensagem, "
+    "Apagou esta mensagem, Ce message a été supprimé, Vous avez supprimé ce message, Questo messaggio è stato "
+    "eliminato, Hai eliminato questo messaggio",
+    ignore_case=False,
 )
-_EDITED = re.compile(
-    r"(?:\u200e<[^<>:\n]{5,60}>|<(?:This message was edited|Diese Nachricht wurde bearbeitet|Se editó este mensaje"
-    r"|Mensagem editada|Ce message a été modifié|Questo messaggio è stato modificato)\.?>)"
-    rf"[{_MARKS}]*$"
+_EDITED = compile_phrases(
+    "This message was edited, Diese Nachricht wurde bearbeitet, Se editó este mensaje, Mensagem editada, "
+    "Ce message a été modifié, Questo messaggio è stato modificato",
+    ignore_case=False,
 )
 # An iPhone puts a name before its notices too, and a mark; but what people say may begin with the mark.
-_NOTICE = re.compile(
-    r".*\b(?:end-to-end|Ende-zu-Ende|extremo a extremo|bout en bout|ponta a ponta)\b.*"
-    r"|.{1,80} (?:created (?:this )?group|added you|left|joined using|were added|changed (?:the|this|their|your|to)"
-    r"|turned (?:on|off)|pinned a message|an admin\b|blocked this contact).*"
-    r"|(?:Du|.{1,80}) ha(?:t|st) .* (?:erstellt|hinzugefügt|entfernt|verlassen|geändert|angeheftet)\.?"
-    r"|(?:Missed|Verpasster) .*|(?:Voice|Video) call\b.*|(?:Sprach|Video)anruf\b.*",
-    re.IGNORECASE,
+_NOTICE = compile_phrases(
+    "end-to-end, Ende-zu-Ende, extremo a extremo, bout en bout, ponta a ponta, created group, created this group, "
+    "added you, left, joined using, were added, changed the, changed this, changed their, changed your, changed to, "
+    "turned on, turned off, pinned a message, an admin, blocked this contact"
 )
-_LINE_MARKS = re.compile(rf"(?m:^)[{_MARKS}]+|[{_MARKS}]+ *\Z")
-_DOWNLOAD_NUMBER = re.compile(r" ?\([0-9]+\)$")
+
+
+class _Header(NamedTuple):
+    """The beginning of a message: its time as it is written, whole and in parts, and what follows it."""
+
+    time: str
+    date: str
+    clock: re.Match[str]
+    is_iphone: bool
+    rest: str
+
+    @property
+    def words(self) -> list[str]:
+        """The words before the clock and behind it."""
+        return ["".join(filter(str.isalpha, part or "")).lower() for part in self.clock.group(1, 5)]
 
 
 class WhatsApp(Importer):
     name = "whatsapp"
     advice = "export the chat again, without media"
-    files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
+    needs = ("me", "timezone", "date_order")
+    files = ("_chat.txt", "*whatsapp*.txt")
 
     @classmethod
     def sniff(cls, path: Path) -> bool:
@@ -112,7 +99,7 @@ class WhatsApp(Importer):
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield the messages of a chat. It is held as a whole: only all of it shows how its dates are written."""
         # The number and the beginning of a message, and its lines.
-        begun: list[tuple[int, re.Match[str], list[str]]] = []
+        begun: list[tuple[int, _Header, list[str]]] = []
         lost: list[int] = []
         lines = file.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
         for number, line in enumerate(lines, 1):
@@ -123,7 +110,7 @@ class WhatsApp(Importer):
             elif line.strip(f"{_MARKS} \t\r"):
                 lost.append(number)
         spoken = [_spoken(header) for _, header, _ in begun]
-        speakers = {_speaker(match): None for match in spoken if match}
+        speakers = {said[0]: None for said in spoken if said}
         if not begun and not lost:
             yield ImportProblem(file.where, f"the file is empty; {self.advice}")
             return
@@ -133,7 +120,7 @@ class WhatsApp(Importer):
         for number in lost:
             reason = f"it belongs to no message: none begins before it; {self.advice}"
             yield ImportProblem(f"{file.where}, line {number}", reason)
-        order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
+        order = self.options.date_order or _find_order([header.date for _, header, _ in begun])
         if self.options.timezone is None:
             raise OptionMissing(
                 "WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin"
@@ -144,18 +131,17 @@ class WhatsApp(Importer):
         if me is None:
             self._check_absence(speakers, chat)
             yield IgnoredContent(f"chats without a message of {printable(str(self.options.me))}")
-        for (number, header, more), match in zip(begun, spoken, strict=True):
+        for (number, header, more), said in zip(begun, spoken, strict=True):
             where = f"{file.where}, line {number}"
-            if match is None:
+            if said is None:
                 yield IgnoredContent("notices of WhatsApp")
-            elif _DELETED.fullmatch(match["text"] or ""):
+            elif _is_deleted(said[1]):
                 yield IgnoredContent("deleted messages")
             elif (shown := _shown_time(header, order)) is None:
-                reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
+                reason = f"its time ({printable(header.time)}) is none in the order {order}; see --date-order"
                 yield ImportProblem(where, reason)
             else:
-                text = "\n".join([match["text"] or "", *more])
-                yield self._record(text, _speaker(match), me, shown, where, chat)
+                yield self._record("\n".join([said[1], *more]), said[0], me, shown, where, chat)
 
     def _check_absence(self, speakers: Collection[str], chat: str) -> None:
         """Raise unless `me` is somebody else, who may have been silent in this chat."""
@@ -168,12 +154,11 @@ class WhatsApp(Importer):
         self, said: str, speaker: str, me: str | None, shown: datetime, where: str, chat: str
     ) -> Record | IgnoredContent:
         said, metadata = make_storable(said)
-        text, edits = _EDITED.subn("", said) if _EDITED.search(said, 1) else (said, 0)
-        metadata |= {"edited": True} if edits else {}
-        text = _LINE_MARKS.sub("", _ATTACHED.sub(lambda file: f"[{file[file.lastgroup or 0]}]", text)).strip()
-        if omitted := _OMITTED.fullmatch(text):
-            text = f"[{omitted['kind'] or 'media'}]"
-        if not text.strip():
+        text = _without_edit_mark(said)
+        metadata |= {"edited": True} if text != said else {}
+        text = _ATTACHED.sub(lambda file: f"[{file[file.lastgroup or 0]}]", text).rstrip(f"{_MARKS} ")
+        text = _name_omitted("\n".join(line.lstrip(_MARKS) for line in text.split("\n")).strip())
+        if not text:
             return IgnoredContent("empty messages")
         message: Message = {"role": "user", "content": text, "name": speaker, "occurred_at": shown.isoformat()}
         external_id = derive_id(None, chat, message, self.equal_counts)
@@ -184,46 +169,79 @@ class WhatsApp(Importer):
         return Record(conversation=chat, message=message, channel=self.name, where=where)
 
 
-def _header(line: str) -> re.Match[str] | None:
-    if not _BEGINNING.match(line):
+def _header(line: str) -> _Header | None:
+    """Return the beginning of a message, or None for a line that goes on with the one before."""
+    line = line.lstrip(_MARKS)
+    is_iphone = line[:1] == "["
+    if not (is_iphone or line[:1].isdigit()):
         return None
-    header = next(filter(None, (form.match(line) for form in _HEADERS)), None)
-    return header if header and all(word in _HOURS or word in _OTHER_WORDS for word in _words(header)) else None
+    ends = [end for end in (("] ",) if is_iphone else (" - ", " – ")) if end in line[:60]]
+    if not ends:
+        return None
+    written, _, rest = line.removeprefix("[").partition(min(ends, key=line.index))
+    written = "".join(char for char in written if char not in _MARKS)
+    if (date_match := _DATE.search(written)) is None:
+        return None
+    clock = _CLOCK.fullmatch(written[: date_match.start()] or written[date_match.end() :])
+    if clock is None:
+        return None
+    header = _Header(written, date_match[0], clock, is_iphone, rest)
+    return header if all(word in _HOURS or word in _OTHER_WORDS for word in header.words) else None
 
 
-def _words(header: re.Match[str]) -> list[str]:
-    return [re.sub(r"[\s.]", "", header[name] or "").lower().replace('"', "״") for name in ("before", "behind")]
-
-
-def _spoken(header: re.Match[str]) -> re.Match[str] | None:
+def _spoken(header: _Header) -> tuple[str, str] | None:
     """Return who said what, or None for a notice of WhatsApp's."""
-    spoken = _SPOKEN.fullmatch(header["rest"])
+    name, colon, text = header.rest.partition(":")
     # Ann changed the subject from “A: b” to “C: d”.
-    if spoken is None or sum(map(spoken["name"].count, _QUOTES)) % 2:
+    is_quotation = sum(map(name.count, '“”„«»"')) % 2 == 1
+    if not (colon and 1 <= len(name) <= 100) or (text.strip() and text[0] != " ") or is_quotation:
         return None
-    text = spoken["text"] or ""
-    if not (header["iphone"] and text.startswith("\u200e")) or _DELETED.fullmatch(text):
-        return spoken
-    text = text.lstrip("\u200e")
-    return None if _NOTICE.fullmatch(text) or text.startswith(f"{_speaker(spoken)} ") else spoken
+    speaker, text = make_storable(name.strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?", text.removeprefix(" ")
+    if header.is_iphone and text.startswith("\u200e") and not _is_deleted(text):
+        notice = text.lstrip("\u200e")
+        calls = ("Missed ", "Voice call", "Video call", "Verpasster ", "Sprachanruf", "Videoanruf")
+        german = (" erstellt", " hinzugefügt", " entfernt", " verlassen", " geändert", " angeheftet")
+        ends_as_notice = notice.rstrip(".").endswith(german)
+        if notice.startswith((f"{speaker} ", *calls)) or ends_as_notice or _NOTICE.search(notice):
+            return None
+    return speaker, text
+
+
+def _is_deleted(text: str) -> bool:
+    return _DELETED.fullmatch(text.strip(_MARKS).removesuffix(".")) is not None
+
+
+def _without_edit_mark(text: str) -> str:
+    """Return a text without the mark of an edit behind it, such as "<This message was edited>"."""
+    before, _, mark = text.rstrip(f"{_MARKS}\n").rpartition("<")
+    is_mark = mark.endswith(">") and not set(":\n") & set(mark)
+    if before and is_mark and (before.endswith("\u200e") or _EDITED.fullmatch(mark.rstrip(".>"))):
+        return before
+    return text
+
+
+def _name_omitted(text: str) -> str:
+    """Return what stands for a thing that was not exported, or the text itself."""
+    if text.startswith("<") and text.endswith(">") and not set("<>:\n") & set(text[1:-1]):
+        return "[media]"
+    kind, _, word = text.rpartition(" ")
+    is_name = 3 <= len(kind) <= 30 and kind.replace(" ", "").replace("-", "").isalnum()
+    return f"[{kind}]" if is_name and word in _OMITTED else text
 
 
 def _chat_name(path: Path, file: str) -> str:
     names = PurePosixPath(file).stem, path.stem, path.absolute().parent.name
-    storable = (make_storable(_DOWNLOAD_NUMBER.sub("", name))[0].strip() for name in names)
+    storable = (make_storable(re.sub(r" ?\([0-9]+\)$", "", name))[0].strip() for name in names)
     return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
 
 
-def _speaker(spoken: re.Match[str]) -> str:
-    return make_storable(spoken["name"].strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?"
-
-
-def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
-    day, hour = _parse_day(header["date"], order), int(header["hour"])
-    for half in _HOURS.keys() & {*_words(header)}:
+def _shown_time(header: _Header, order: DateOrder) -> datetime | None:
+    day = _parse_day(header.date, order)
+    hour, minute, second = (int(number or 0) for number in header.clock.group(2, 3, 4))
+    for half in _HOURS.keys() & {*header.words}:
         hour = hour % 12 + _HOURS[half]
     try:
-        clock = time(hour, int(header["minute"]), int(header["second"] or 0))
+        clock = time(hour, minute, second)
     except ValueError:
         return None
     return datetime.combine(day, clock) if day else None
@@ -250,7 +268,6 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
 
     With points between its numbers the month is not first; where the year is first it has four digits.
     """
-    written = re.sub(f"[{_MARKS}]", "", written)
     if (order == "mdy" and "." in written) or (order == "ymd" and not written[:4].isdigit()):
         return None
     numbers = re.split(r"[./-]\s?", written)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from http import HTTPMethod
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
@@ -92,7 +91,7 @@ def create_app(
     app.add_middleware(dependencies.AuthenticationMiddleware, authenticator=authenticator)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    max_bodies = {f"{middleware.UI}/": middleware.MAX_FORM_BYTES, "": store.settings.server_body_bytes}
+    max_bodies = {f"{middleware.UI}/": 64 * 1024, "": store.settings.server_body_bytes}
     if mcp is not None:
         max_bodies = {f"{middleware.MCP}/": mcp.max_body, **max_bodies}
     # Added last: it is the outermost.
@@ -113,17 +112,7 @@ class _RequireUser:
             await dependencies.get_store(request),
             await dependencies.get_principal(request),
         )
-        if scope["method"] == HTTPMethod.GET:
-            middleware.disable_timeout(scope)  # it listens to a stream
-
-        async def receive_in_time() -> Message:
-            message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body"):
-                # The whole request is here, and a call has a timeout of its own, which its answer explains.
-                middleware.extend_timeout(scope)
-            return message
-
-        await self._app(scope, receive_in_time, send)
+        await self._app(scope, receive, send)
 
 
 class GracefulServer(uvicorn.Server):
@@ -190,7 +179,6 @@ def uvicorn_config(app: FastAPI) -> uvicorn.Config:
 
 
 def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
-    """Return what serves MCP; None where its extra is not installed."""
     if find_spec("mcp") is None:
         return None
     from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)

@@ -14,11 +14,11 @@ from memstore.ingest.validation import NewMessage, drop_empty_keys
 from memstore.models import Conversation, Json, Message, Role, Summary, Usage
 from memstore.server.http import dependencies
 from memstore.server.http.dependencies import ConversationDep, Page, PageParams, StoreDep, StrictModel, UserDep
+from memstore.store.messages import MAX_SEQ
 
 users = APIRouter(tags=["users"])
-conversations = APIRouter(prefix=dependencies.CONVERSATIONS, tags=["conversations"])
+conversations = APIRouter(prefix=f"{dependencies.USER}/conversations", tags=["conversations"])
 messages = APIRouter(prefix=f"{dependencies.CONVERSATION}/messages", tags=["messages"])
-MAX_SEQ = 2**62
 
 
 class UserStats(BaseModel):

@@ -34,14 +34,13 @@ from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.validation import drop_nulls
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import API, MCP, METRICS
+from memstore.server.validation import join_problems
 from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
 USER = "/users/{user:name}"
-CONVERSATIONS = f"{USER}/conversations"
-CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
-DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
-PROTECTED = (f"{API}/", f"{MCP}/", METRICS)
+CONVERSATION = f"{USER}/conversations/{{conversation:name}}"
+MAX_LIMIT = 1000
 BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
 
 
@@ -113,7 +112,6 @@ class Authenticator:
 
 
 async def bearer_token(request: Request) -> bytes | None:
-    """Return the SHA-256 of the token that a request brings, None where it brings none."""
     credentials = await BEARER(request)
     return None if credentials is None else hash_token(credentials.credentials)
 
@@ -130,7 +128,7 @@ class AuthenticationMiddleware:
         self._app, self._authenticator = app, authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"].startswith(PROTECTED):
+        if scope["type"] == "http" and scope["path"].startswith((f"{API}/", f"{MCP}/", METRICS)):
             try:
                 principal = await self._authenticator.find(await bearer_token(Request(scope)))
                 if principal is None:
@@ -178,7 +176,6 @@ UserDep = Annotated[AsyncUserScope, Depends(get_user)]
 
 
 async def get_conversation(conversation: NamePart, user: UserDep) -> AsyncConversationScope:
-    """Return the conversation of the path, which need not exist yet."""
     return user.conversation(conversation)
 
 
@@ -199,7 +196,7 @@ async def refuse_ignored_input(request: Request) -> None:
     if not takes_body and (await request.body()).strip() not in (b"", b"{}", b"null"):
         wrong.append({"where": "body", "what": "there is none here; options stand in the query, see /openapi.json"})
     if wrong:
-        detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+        detail = f"{join_problems(wrong)}. Nothing was done."
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 
@@ -210,10 +207,9 @@ class Page(BaseModel, Generic[T]):
 
 class PageParams(StrictModel):
     cursor: str | None = Field(None, min_length=1, description="`next_cursor` of the page before")
-    limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
+    limit: int = Field(100, ge=1, le=MAX_LIMIT)
 
     def position(self, kind: Any) -> Any:
-        """Return the end of the page before, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
     def page(self, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Page[T]:
@@ -228,7 +224,6 @@ def encode_cursor(position: Sequence[Any]) -> str:
 
 
 def decode_cursor(cursor: str, kind: Any) -> Any:
-    """Return the position of a cursor as values of these types; raise `InvalidInput` for any other text."""
     try:
         encoded = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         position = read_json(encoded.decode())

@@ -11,7 +11,7 @@ from pydantic import Field
 from memstore.models import Certificate, ScanResult
 from memstore.server.http import dependencies
 from memstore.server.http.dependencies import ConversationDep, StoreDep, StrictModel, UserDep
-from memstore.server.http.middleware import disable_timeout
+from memstore.server.timeout import disable_timeout
 
 erasures = APIRouter(tags=["erasures"])
 
@@ -53,8 +53,7 @@ async def erase_fact(user: UserDep, fact: UUID, params: Params) -> Certificate:
 
 @erasures.get(f"{dependencies.USER}/erasures")
 async def list_erasures(
-    user: UserDep,
-    limit: Annotated[int, Query(ge=1, le=dependencies.MAX_LIMIT)] = dependencies.DEFAULT_LIMIT,
+    user: UserDep, limit: Annotated[int, Query(ge=1, le=dependencies.MAX_LIMIT)] = 100
 ) -> list[Certificate]:
     """Return the certificates of a user, the latest first; they are kept when the user is gone."""
     return await user.erasures(limit=limit)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -17,28 +16,9 @@ from starlette.responses import Response
 
 from memstore import errors
 from memstore.models import Json
+from memstore.server.validation import describe_problems, join_problems
 
 MEDIA_TYPE = "application/problem+json"
-# The first that fits counts.
-STATUS: Mapping[type[errors.MemstoreError], HTTPStatus] = {
-    errors.NotFound: HTTPStatus.NOT_FOUND,
-    errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
-    errors.BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.Conflict: HTTPStatus.CONFLICT,
-    errors.DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.SchemaOutdated: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.ModelUnavailable: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.ProviderMissing: HTTPStatus.UNPROCESSABLE_ENTITY,
-    errors.EmbedderMismatch: HTTPStatus.CONFLICT,
-    errors.ProviderError: HTTPStatus.BAD_GATEWAY,
-    errors.MemstoreError: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
-FRAMEWORK_ERRORS = {
-    HTTPStatus.BAD_REQUEST: ("bad-request", "The body cannot be read: give JSON in UTF-8."),
-    HTTPStatus.NOT_FOUND: ("not-found", "There is nothing at this path; /openapi.json lists what there is."),
-}
-_WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class FieldError(BaseModel):
@@ -78,7 +58,6 @@ class Problem(HTTPException):
 
 
 def body_too_large() -> Problem:
-    """Return the 413 for a body that is too large: the rest of it is not read."""
     detail = "Send it in parts, or raise server_body_bytes; a form of a page has at most 64 KiB."
     return Problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body-too-large", detail)
 
@@ -105,29 +84,24 @@ def problem_from(error: Exception) -> Problem:
         return _invalid_request(error)
     if isinstance(error, HTTPException):
         # No such path or method, no JSON.
-        status = HTTPStatus(error.status_code)
-        kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
-        return Problem(status, kind, detail, headers=error.headers)
-    status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
-    extra: dict[str, Any] = (
-        {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
-    )
-    return Problem(status, _WORD_BOUNDARY.sub("-", type(error).__name__).lower(), str(error), **extra)
+        status, detail = HTTPStatus(error.status_code), str(error.detail)
+        if status == HTTPStatus.BAD_REQUEST:
+            detail = "The body cannot be read: give JSON in UTF-8."
+        elif status == HTTPStatus.NOT_FOUND:
+            detail = "There is nothing at this path; /openapi.json lists what there is."
+        return Problem(status, status.phrase.lower().replace(" ", "-"), detail, headers=error.headers)
+    assert isinstance(error, errors.MemstoreError)
+    extra: Json = {"needed": error.needed, "section": error.section} if isinstance(error, errors.BudgetTooSmall) else {}
+    kind = "".join(f"-{sign.lower()}" if sign.isupper() else sign for sign in type(error).__name__).lstrip("-")
+    return Problem(error.http_status, kind, str(error), **extra)
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:
     """Return the invalid values of a request, by their places; the values themselves are not repeated."""
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.")
-    wrong = []
-    for each in error.errors():
-        what = each["msg"].removeprefix("Value error, ")
-        if isinstance(each["input"], bytes):
-            what = "it was not read: send it with Content-Type: application/json"
-        elif each["type"] == "extra_forbidden":
-            what = "there is no such field here; leave it out, or see /openapi.json"
-        wrong.append({"where": ".".join(map(str, each["loc"])), "what": what[:1].lower() + what[1:]})
-    detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+    wrong = describe_problems(error.errors())
+    detail = f"{join_problems(wrong)}. Nothing was done."
     return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 
@@ -141,8 +115,6 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
 
 
 class ProblemAPI(FastAPI):
-    """A FastAPI application whose OpenAPI description knows the shape of errors."""
-
     def openapi(self) -> Json:
         schema: Json = super().openapi()
         shape = ProblemBody.model_json_schema(ref_template="#/components/schemas/{model}")

@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBool, StrictFloat, StrictInt
 
+from memstore.derive.facts.manual_edits import COLUMN_LIMITS
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
 from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
@@ -17,7 +18,6 @@ from memstore.server.http.dependencies import MAX_LIMIT, USER, ConversationDep, 
 contexts = APIRouter(prefix=USER, tags=["contexts"])
 facts = APIRouter(prefix=USER, tags=["facts"])
 MAX_BUDGET = 10**9
-MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
 
 
 def _read_moment(value: Any) -> datetime | None:
@@ -134,10 +134,10 @@ class FactFields(StrictModel):
     """The columns of a fact that may be set; those that a change leaves out stay."""
 
     kind: FactKind | None = None
-    subject: str = Field("The user", min_length=1, max_length=MAX_PART)
-    attribute: str | None = Field(None, max_length=MAX_PART)
-    value: str | None = Field(None, max_length=MAX_TEXT)
-    language: str = Field("und", min_length=1, max_length=MAX_LANGUAGE, description="ISO 639")
+    subject: str = Field("The user", min_length=1, max_length=COLUMN_LIMITS["subject"])
+    attribute: str | None = Field(None, max_length=COLUMN_LIMITS["attribute"])
+    value: str | None = Field(None, max_length=COLUMN_LIMITS["value"])
+    language: str = Field("und", min_length=1, max_length=COLUMN_LIMITS["language"], description="ISO 639")
     confidence: StrictFloat = Field(1.0, ge=0, le=1)
     valid_from: Moment | None = None
     valid_to: Moment | None = None
@@ -148,7 +148,7 @@ class FactFields(StrictModel):
 class NewFactRequest(FactFields):
     """A fact that is entered by hand."""
 
-    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    text: str = Field(min_length=1, max_length=COLUMN_LIMITS["text"])
     type: Annotated[Type | None, Field(description="without one as the reader reads it")] = None
     sources: list[UUID] = Field([], description="ids of messages that say it")
     quarantined: StrictBool = Field(False, description="it waits until it is confirmed, as what a model proposes")
@@ -157,7 +157,7 @@ class NewFactRequest(FactFields):
 class FactEdit(FactFields):
     """The changes of a fact, at least one."""
 
-    text: str = Field("", min_length=1, max_length=MAX_TEXT)
+    text: str = Field("", min_length=1, max_length=COLUMN_LIMITS["text"])
     type: Type = "identity"
 
 
@@ -191,7 +191,9 @@ async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
 
 class ProfileParams(StrictModel):
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
-    subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")
+    subject: str | None = Field(
+        None, min_length=1, max_length=COLUMN_LIMITS["subject"], description="the one most facts are about"
+    )
     as_of: Moment | None = None
 
 

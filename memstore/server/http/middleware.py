@@ -24,7 +24,6 @@ from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
 API, MCP, UI, METRICS = "/v1", "/mcp", "/ui", "/metrics"
-MAX_FORM_BYTES = 64 * 1024
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -74,7 +73,7 @@ class RequestMiddleware:
             )
         try:
             async with asyncio.timeout(self._timeout) as deadline:
-                scope["state"] = {**scope.get("state", {}), "deadline": deadline, "timeout": self._timeout}
+                scope["state"] = {**scope.get("state", {}), "deadline": deadline}
                 await self._app(scope, _limit_body(headers, receive, max_body), send)
         except TimeoutError:
             detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
@@ -107,16 +106,6 @@ def _limit_body(headers: Headers, receive: Receive, max_body: int) -> Receive:
         return message
 
     return receive_within_limit
-
-
-def disable_timeout(scope: Scope) -> None:
-    """Disable the timeout of this response: a stream, or deriving."""
-    scope["state"]["deadline"].reschedule(None)
-
-
-def extend_timeout(scope: Scope) -> None:
-    state = scope["state"]
-    state["deadline"].reschedule(asyncio.get_running_loop().time() + 2 * state["timeout"])
 
 
 def _is_disconnect(error: Exception) -> bool:

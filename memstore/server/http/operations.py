@@ -21,7 +21,8 @@ from memstore.errors import DatabaseError, MemstoreError
 from memstore.models import DeriveReport
 from memstore.server.http.dependencies import OPERATOR, USER, StoreDep, UserDep
 from memstore.server.http.errors import ERROR_RESPONSES, database_unavailable
-from memstore.server.http.middleware import METRICS, disable_timeout
+from memstore.server.http.middleware import METRICS
+from memstore.server.timeout import disable_timeout
 
 Redo = Annotated[Literal["facts", "summaries"] | None, Query(description="make anew what another recipe made")]
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import ErrorDetails
 
 from memstore.errors import InvalidInput
 from memstore.models import Json
-
-EXAMPLE_TIME = "2026-11-21T09:30:00+01:00"
-_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d{2})?")
+from memstore.server.validation import describe_problems, join_problems
 
 
 def as_list(value: Any) -> Any:
@@ -23,8 +20,10 @@ def as_list(value: Any) -> Any:
 
 def _as_day(value: Any) -> Any:
     """Return the first day of a year or a month, which would be read as seconds since 1970."""
-    match = _YEAR_OR_MONTH.fullmatch(str(value).strip())
-    return f"{match[0]}{'-01' if match[1] else '-01-01'}" if match else value
+    for form in ("%Y", "%Y-%m"):
+        with suppress(ValueError):
+            return datetime.strptime(str(value).strip(), form).replace(tzinfo=UTC)
+    return value
 
 
 # Models write times without a zone, days and years, whatever the schema says.
@@ -62,50 +61,13 @@ class Arguments(Tolerant):
         try:
             return validate(values)  # type: ignore[no-any-return]
         except ValidationError as error:
-            schema = cls.model_json_schema()
-            problems = [_describe(each, schema) for each in error.errors(include_url=False, include_context=False)]
+            problems = describe_problems(error.errors(include_url=False, include_context=False))
             more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
-            raise InvalidInput(f"Nothing was done: {'; '.join(problems[:3])}{more}.") from None
+            raise InvalidInput(f"Nothing was done: {join_problems(problems[:3])}{more}.") from None
 
 
 def _is_empty(value: Any) -> bool:
     return value is None or value == [] or (isinstance(value, str) and not value.strip())
-
-
-def _describe(problem: ErrorDetails, schema: Json) -> str:
-    path = ".".join(map(str, problem["loc"]))
-    if problem["type"] == "missing":
-        return f"{path} is missing"
-    if problem["type"] == "extra_forbidden":
-        return f"there is no argument {path}"
-    part = schema
-    for step in problem["loc"]:
-        part = _resolve(part, schema)
-        part = part.get("items", {}) if isinstance(step, int) else part.get("properties", {}).get(step, {})
-    return f"{path}={problem['input']!r:.60} is not {_wanted(_resolve(part, schema))}"
-
-
-def _resolve(part: Json, schema: Json) -> Json:
-    """Return the schema of a value that is given: not of null, and not a reference."""
-    part = _without_null(part)
-    if "$ref" in part:
-        part = schema["$defs"][part["$ref"].rpartition("/")[2]]
-    return part
-
-
-def _wanted(part: Json) -> str:
-    if "enum" in part:
-        return f"one of {', '.join(part['enum'])}"
-    if part.get("format") == "date-time":
-        return f"a time such as {EXAMPLE_TIME}"
-    names = {"integer": "a whole number", "number": "a number", "array": "a list", "object": "an object"}
-    name = names.get(str(part.get("type")), "a text")
-    least = part.get("minimum", part.get("minItems", part.get("minLength")))
-    most = part.get("maximum", part.get("maxItems", part.get("maxLength")))
-    if most is None:
-        return name
-    between, unit = {"a list": ("of", " items"), "a text": ("of", " characters")}.get(name, ("from", ""))
-    return f"{name} {between} {least or 0:,} to {most:,}{unit}"
 
 
 class _UntitledSchema(GenerateJsonSchema):

@@ -19,7 +19,6 @@ from memstore.errors import InvalidInput
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.text import escape_control_tokens
 
-FACT, MESSAGE, SUMMARY = "fact", "message", "summary"
 HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
 
@@ -104,7 +103,7 @@ def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
     is_fact, is_message = hit.tier == Tier.FACTS, hit.tier == Tier.MESSAGES
     conversation = NO_CONVERSATION if hit.conversation_id is None else names.get(hit.conversation_id, NO_CONVERSATION)
     return Memory(
-        id=message_id(conversation, hit.seq or 0) if is_message else shorten(FACT if is_fact else SUMMARY, hit.id),
+        id=message_id(conversation, hit.seq or 0) if is_message else shorten("fact" if is_fact else "summary", hit.id),
         tier=hit.tier.value,
         text=hit.text,
         said_at=hit.occurred_at,
@@ -119,7 +118,7 @@ def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
 
 def format_fact(fact: Fact) -> Memory:
     return Memory(
-        id=shorten(FACT, fact.id),
+        id=shorten("fact", fact.id),
         tier="facts",
         text=fact.text,
         said_at=fact.occurred_at,
@@ -155,7 +154,7 @@ async def describe_summary(user: AsyncUserScope, id: UUID) -> MemoryDetail:
     summary = await user.summary(id)
     names = await user.conversation_names([summary.conversation_id])
     return MemoryDetail(
-        id=shorten(SUMMARY, summary.id),
+        id=shorten("summary", summary.id),
         tier="summaries",
         text=summary.text,
         said_at=summary.occurred_at,
@@ -180,15 +179,15 @@ def shorten(kind: str, id: UUID) -> str:
 
 
 def message_id(conversation: str, seq: int) -> str:
-    return f"{MESSAGE}:{conversation}#{seq}"
+    return f"message:{conversation}#{seq}"
 
 
 def parse(id: str) -> tuple[str, str]:
     """Return the kind of an id and the rest of it; without a kind an id with a # is a message, others are facts."""
     kind, colon, rest = id.strip().partition(":")
-    if colon and kind in (FACT, MESSAGE, SUMMARY):
+    if colon and kind in ("fact", "message", "summary"):
         return kind, rest
-    return (MESSAGE if "#" in id else FACT), id.strip()
+    return ("message" if "#" in id else "fact"), id.strip()
 
 
 async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
@@ -199,18 +198,16 @@ async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
 
 
 async def find_fact(user: AsyncUserScope, id: str) -> UUID:
-    """Return the whole id of a fact. Raises `InvalidInput` if this user has no such fact."""
     kind, rest = parse(id)
-    if kind != FACT:
+    if kind != "fact":
         raise InvalidInput(f"{id!r} is a {kind}: only facts can be changed or deleted. list_memories gives facts.")
-    return await find(user, rest, FACT)
+    return await find(user, rest, "fact")
 
 
 async def find_message(user: AsyncUserScope, id: str) -> tuple[str, Message]:
-    """Return a message and the name of its conversation. Raises `InvalidInput` if this user has no such message."""
     kind, rest = parse(id)
     conversation, _, seq = rest.rpartition("#")
-    if kind != MESSAGE or not (conversation and seq.isdecimal() and len(seq) <= 18):
+    if kind != "message" or not (conversation and seq.isdecimal() and len(seq) <= 18):
         raise InvalidInput(f"{id!r} is no id of a message; give one like 'message:lisbon#12'. {HINT}")
     messages = await user.conversation(conversation).messages(from_seq=int(seq), to_seq=int(seq))
     if not messages:

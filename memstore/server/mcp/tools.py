@@ -23,12 +23,11 @@ from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
 from memstore.models.facts import STORED_ACTIVE
+from memstore.server.background import BackgroundDeriver
 from memstore.server.mcp import results
-from memstore.server.mcp.arguments import EXAMPLE_TIME, Arguments, Time, Tolerant, as_list, short_schema
-from memstore.server.mcp.background import BackgroundDeriver
+from memstore.server.mcp.arguments import Arguments, Time, Tolerant, as_list, short_schema
+from memstore.server.validation import EXAMPLE_TIME
 from memstore.text import json_line
-
-WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
 
 
 def _about(description: str) -> Any:
@@ -43,14 +42,19 @@ FactId = Annotated[Id, _about("The id of a fact: 'fact:3f2a91c4'.")]
 ValidFrom = Annotated[Time | None, _about("Since when it holds, where that is known.")]
 ValidTo = Annotated[Time | None, _about("Until when it holds, where that is known.")]
 FactType = Annotated[str, Field(min_length=1, max_length=40)]
-TYPE = _about(
-    "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
-    "constraint: what must or must not be, such as an allergy. plan: what will happen. task: what is to be done. "
-    "event: what happened. possession: what somebody has. goal, decision, procedure: what the words say. "
-    "statement: what fits none of these. Or one of the user's own. Without one it is read from the text."
-)
-SUBJECT = _about("Whom or what it is about, where that is not the user.")
-CONFIDENCE = Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
+AddedType = Annotated[
+    FactType | None,
+    _about(
+        "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
+        "constraint: what must or must not be, such as an allergy. plan: what will happen. task: what is to be done. "
+        "event: what happened. possession: what somebody has. goal, decision, procedure: what the words say. "
+        "statement: what fits none of these. Or one of the user's own. Without one it is read from the text."
+    ),
+]
+Subject = Annotated[Name | None, _about("Whom or what it is about, where that is not the user.")]
+Confidence = Annotated[
+    float | None, Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
+]
 
 
 class MessageInput(Tolerant):
@@ -126,9 +130,9 @@ async def add_memory(
             "'there' or 'tomorrow': 'The user is allergic to peanuts.'"
         ),
     ],
-    type: Annotated[FactType | None, TYPE] = None,
-    subject: Annotated[Name, SUBJECT] = "The user",
-    confidence: Annotated[float, CONFIDENCE] = 0.9,
+    type: AddedType = None,
+    subject: Subject = None,
+    confidence: Confidence = 0.9,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
     sources: Annotated[
@@ -145,25 +149,19 @@ async def add_memory(
     """
     memory = current_memory.get()
     messages = [await results.find_message(memory.user, source) for source in sources or ()]
-    fact = await memory.user.add_fact(
-        text,
-        type=type,
-        subject=subject,
-        confidence=confidence,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        sources=[message.id for _, message in messages],
-        quarantined=not memory.is_trusted,
-    )
+    columns = _given(type=type, subject=subject, confidence=confidence, valid_from=valid_from, valid_to=valid_to)
+    message_ids = [message.id for _, message in messages]
+    fact = await memory.user.add_fact(text, sources=message_ids, quarantined=not memory.is_trusted, **columns)
     return await _describe_saved(memory.user, fact)
 
 
 async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
+    note = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
     return results.SavedMemory(
         memory=results.format_fact(fact),
-        replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
+        replaced=None if replaced is None or replaced.id == fact.id else results.shorten("fact", replaced.id),
         superseded=[results.format_fact(older) for older in await user.superseded_facts(fact)] or None,
-        note=WAITS if fact.state == QUARANTINED else None,
+        note=note if fact.state == QUARANTINED else None,
     )
 
 
@@ -177,9 +175,9 @@ async def get_memory(
     """
     user = current_memory.get().user
     kind, rest = results.parse(id)
-    if kind == results.MESSAGE:
+    if kind == "message":
         return await results.describe_message(user, id)
-    describe = results.describe_summary if kind == results.SUMMARY else results.describe_fact
+    describe = results.describe_summary if kind == "summary" else results.describe_fact
     return await describe(user, await results.find(user, rest, kind))
 
 
@@ -204,7 +202,7 @@ async def list_memories(
     # A model neither reads nor confirms what waits.
     return results.Memories(
         memories=[results.format_fact(fact) for fact in page if fact.state != QUARANTINED],
-        next_cursor=f"{results.FACT}:{page[-1].id.hex}" if len(facts) > limit else None,
+        next_cursor=f"fact:{page[-1].id.hex}" if len(facts) > limit else None,
     )
 
 
@@ -212,8 +210,8 @@ async def update_memory(
     id: FactId,
     text: Annotated[FactText | None, _about("What the fact is to say now, whole.")] = None,
     type: Annotated[FactType | None, _about("As of add_memory.")] = None,
-    subject: Annotated[Name | None, SUBJECT] = None,
-    confidence: Annotated[float | None, CONFIDENCE] = None,
+    subject: Subject = None,
+    confidence: Confidence = None,
     valid_from: ValidFrom = None,
     valid_to: ValidTo = None,
 ) -> results.SavedMemory:
@@ -222,11 +220,11 @@ async def update_memory(
     Where the words change the fact gets a new id, and the old one is kept as superseded. Only facts that are active can
     be updated. Where its user is to confirm it first, as the answer then says, the old one holds until then.
     """
-    columns: dict[str, Any] = {"text": text, "type": type, "subject": subject, "confidence": confidence}
-    columns |= {"valid_from": valid_from, "valid_to": valid_to}
-    changes = {name: value for name, value in columns.items() if value is not None}
+    changes = _given(
+        text=text, type=type, subject=subject, confidence=confidence, valid_from=valid_from, valid_to=valid_to
+    )
     if not changes:
-        raise InvalidInput(f"Nothing would change: give one of {', '.join(columns)}.")
+        raise InvalidInput("Nothing would change: give a text, type, subject, confidence, valid_from or valid_to.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
     if old.state not in STORED_ACTIVE:
@@ -237,14 +235,13 @@ async def update_memory(
     if text in (None, old.text):
         raise InvalidInput("The user has to confirm a change: give it as another text, such as one with a date.")
     # Confirmed, it supersedes the old one.
-    columns = {name: getattr(old, name) for name in columns} | changes
+    columns = old.model_dump(include={"type", "subject", "confidence", "valid_from", "valid_to"}) | changes
     proposed = await memory.user.add_fact(**columns, sources=old.sources, quarantined=True)
     return await _describe_saved(memory.user, proposed)
 
 
 async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
-    """Return why a fact cannot be updated, and what to do instead."""
-    id = results.shorten(results.FACT, fact.id)
+    id = results.shorten("fact", fact.id)
     if fact.state == QUARANTINED:
         return f"{id} waits until its user confirms it. Nothing was done."
     latest = fact
@@ -255,17 +252,16 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
             break
         latest = await user.fact(newer[-1])
     if latest.state in STORED_ACTIVE:
-        new_id = results.shorten(results.FACT, latest.id)
+        new_id = results.shorten("fact", latest.id)
         return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."
     return f"{id} is {latest.state}, not active. Nothing was done: store what holds now by add_memory."
 
 
 async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping[str, Any]) -> None:
-    """Raise `Conflict` where another fact has the new words."""
     words = [str(changes.get(name, getattr(old, name))).strip() for name in ("subject", "text")]
     same = ids.fact_id(user.id, *words)
     if same != old.id and (facts := await user.facts(ids=[same], state=None)):
-        id, same_id = (results.shorten(results.FACT, each) for each in (old.id, same))
+        id, same_id = (results.shorten("fact", each) for each in (old.id, same))
         raise Conflict(
             f"{same_id} has these words already, and is {facts[0].state}. Nothing was done: "
             f"delete_memory {id}, and add_memory these words, which makes {same_id} active."
@@ -360,7 +356,18 @@ async def remember_messages(
     )
 
 
-def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hints: Any) -> Tool:
+def _given(**columns: Any) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if value is not None}
+
+
+def _tool(
+    function: Callable[..., Awaitable[results.Result]],
+    title: str,
+    *,
+    reads: bool = False,
+    destroys: bool = False,
+    repeatable: bool = False,
+) -> Tool:
     """Return a tool of a function, without a schema of its results, which models would read in every conversation."""
 
     @wraps(function)
@@ -368,7 +375,12 @@ def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hint
         result = (await function(**arguments)).model_dump(mode="json")
         return CallToolResult(content=[TextContent(text=json_line(result))], structured_content=result)
 
-    annotations = ToolAnnotations(open_world_hint=False, **hints)
+    annotations = ToolAnnotations(
+        read_only_hint=reads,
+        destructive_hint=destroys,
+        idempotent_hint=reads or repeatable,
+        open_world_hint=False,
+    )
     description = inspect.getdoc(function)
     tool = Tool.from_function(
         call, title=title, description=description, annotations=annotations, structured_output=False
@@ -379,16 +391,13 @@ def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hint
     return tool
 
 
-READS = {"read_only_hint": True, "destructive_hint": False, "idempotent_hint": True}
-ADDS = {"read_only_hint": False, "destructive_hint": False}
-DESTROYS = {"read_only_hint": False, "destructive_hint": True}
 TOOLS = [
-    _tool(search_memories, "Search memories", **READS),
-    _tool(add_memory, "Add a memory", **ADDS, idempotent_hint=True),
-    _tool(get_memory, "Read a memory", **READS),
-    _tool(list_memories, "List memories", **READS),
-    _tool(update_memory, "Update a memory", **DESTROYS, idempotent_hint=False),
-    _tool(delete_memory, "Delete a memory", **DESTROYS, idempotent_hint=True),
-    _tool(get_context, "Get a context", **READS),
-    _tool(remember_messages, "Remember messages", **ADDS, idempotent_hint=False),
+    _tool(search_memories, "Search memories", reads=True),
+    _tool(add_memory, "Add a memory", repeatable=True),
+    _tool(get_memory, "Read a memory", reads=True),
+    _tool(list_memories, "List memories", reads=True),
+    _tool(update_memory, "Update a memory", destroys=True),
+    _tool(delete_memory, "Delete a memory", destroys=True, repeatable=True),
+    _tool(get_context, "Get a context", reads=True),
+    _tool(remember_messages, "Remember messages"),
 ]

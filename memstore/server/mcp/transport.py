@@ -17,8 +17,6 @@ from starlette.types import Message, Receive, Scope
 
 from memstore.text import replace_escaped_surrogates
 
-UNREADABLE = "This line is no JSON-RPC message in UTF-8, and was not read."
-
 
 async def readable_body(scope: Scope, receive: Receive) -> Receive:
     """Return a `receive` that gives the body whole and without lone surrogates."""
@@ -32,7 +30,6 @@ async def readable_body(scope: Scope, receive: Receive) -> Receive:
 
 
 def refuse_body(max_bytes: int) -> Response:
-    """Return the answer to a body that is too large: an error of JSON-RPC."""
     message = f"The request has more than {max_bytes:,} bytes, and was not read: send it in parts."
     error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=INVALID_REQUEST, message=message))
     body, status = error.model_dump_json(by_alias=True, exclude_unset=True), HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -52,7 +49,8 @@ async def readable_lines(
                 if message := _message_of(item):
                     await send.send(message)
                 else:
-                    error = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
+                    unreadable = "This line is no JSON-RPC message in UTF-8, and was not read."
+                    error = ErrorData(code=PARSE_ERROR, message=unreadable)
                     await answers.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
 
     async with anyio.create_task_group() as group:

@@ -30,8 +30,6 @@ from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target
 
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
 COOKIE = "memstore_ui"
-SESSION_SECONDS = 86_400
-READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
 
 PAGES: dict[str, Page] = {
     "/": pages.home,
@@ -65,7 +63,7 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         SessionMiddleware,
         secret_key=secrets.token_urlsafe(32),
         session_cookie=COOKIE,
-        max_age=SESSION_SECONDS,
+        max_age=86_400,
         path=UI,
         same_site="strict",
         # Other names are a proxy's, with TLS.
@@ -84,8 +82,6 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
 
 
 class _Views:
-    """Signing in and out, errors, and the check that stands before every page."""
-
     def __init__(self, store: AsyncMemoryStore, authenticator: Authenticator, *, writes: bool) -> None:
         self._store, self._authenticator, self._writes = store, authenticator, writes
 
@@ -106,7 +102,8 @@ class _Views:
                 here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
                 return redirect(url_to("sign-in") + f"?next={quote(here, safe='')}")
             if is_form and not self._writes:
-                raise Problem(HTTPStatus.FORBIDDEN, "read-only", READ_ONLY)
+                detail = "These pages only show: start the server with --allow-writes-in-ui to change something here."
+                raise Problem(HTTPStatus.FORBIDDEN, "read-only", detail)
             return await page(ui)
 
         return answer

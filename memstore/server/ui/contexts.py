@@ -13,25 +13,17 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import MemstoreError
 from memstore.models import Decision, Hit, Receipt, Tier
 from memstore.server.http.errors import problem_from
-from memstore.server.ui.request import UIRequest, url_to
+from memstore.server.ui.request import PAGE_SIZE, UIRequest, url_to
 
-PAGE_SIZE = 20
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
-PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
 
 
 async def list_contexts(ui: UIRequest) -> Response:
-    user, position = ui.user, ui.position(tuple[UUID])
-    receipts = await user.receipt_page(before=position[0] if position else None, limit=PAGE_SIZE + 1)
-    shown = receipts[:PAGE_SIZE]
-    names = await conversation_names(user, shown)
-    return ui.page(
-        "contexts.html",
-        receipts=[(receipt, budget_bars(receipt)) for receipt in shown],
-        conversations=names,
-        more=len(receipts) > PAGE_SIZE,
-    )
+    (last,) = ui.position(tuple[UUID]) or (None,)
+    receipts = await ui.user.receipt_page(before=last, limit=PAGE_SIZE + 1)
+    names = await conversation_names(ui.user, receipts)
+    rows = [(receipt, budget_bars(receipt)) for receipt in receipts]
+    return ui.list_page("contexts.html", "receipts", rows, conversations=names)
 
 
 async def show_context(ui: UIRequest) -> Response:
@@ -43,8 +35,11 @@ async def show_context(ui: UIRequest) -> Response:
     reasons.update(str(decision.reason) for decision in receipt.left_out if decision.reason is not None)
 
     def link(decision: Decision) -> str | None:
-        page = PAGES_BY_KIND.get(decision.kind)
-        return None if page is None or decision.id is None else url_to("users", user.name, page, decision.id)
+        if decision.id is None:
+            return None
+        is_fact, is_summary = decision.kind in ("fact", "facts"), decision.kind in ("summary", "summaries")
+        page = "facts" if is_fact else "summaries" if is_summary else "messages"
+        return url_to("users", user.name, page, decision.id)
 
     return ui.page(
         "context.html",
@@ -58,7 +53,6 @@ async def show_context(ui: UIRequest) -> Response:
 
 
 async def show_replay(ui: UIRequest) -> Response:
-    """Show what was sent with a context: the messages for the model."""
     replay = await ui.user.replay(ui.id)
     sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
     sent += [("system", replay.system)] if replay.system is not None else []

@@ -15,15 +15,8 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
 from memstore.models.facts import STORED_ACTIVE
 from memstore.server.http.errors import Problem
-from memstore.server.http.middleware import disable_timeout
-from memstore.server.ui.request import UIRequest, redirect, url_to
-from memstore.store.messages import LAST
-
-LATEST = 6
-USERS_PER_PAGE, CONVERSATIONS_PER_PAGE, MESSAGES_PER_PAGE, FACTS_PER_PAGE, CERTIFICATES_PER_PAGE = 25, 40, 24, 40, 20
-MAX_SUMMARIES, MAX_FACTS = 24, 60
-EXCERPT_MARGIN_CHARS = 240
-ANY = "all"
+from memstore.server.timeout import disable_timeout
+from memstore.server.ui.request import PAGE_SIZE, UIRequest, redirect, url_to
 
 
 async def home(ui: UIRequest) -> Response:
@@ -34,11 +27,10 @@ async def home(ui: UIRequest) -> Response:
     names: list[str] = []
     async for name in ui.store.users(after=position[0] if position else ""):
         names.append(name)
-        if len(names) > USERS_PER_PAGE:
+        if len(names) > PAGE_SIZE:
             break
-    shown = names[:USERS_PER_PAGE]
-    users = list(zip(shown, await ui.store.user_sizes(shown), strict=True))
-    return ui.page("users.html", users=users, more=len(names) > USERS_PER_PAGE, first=position is None)
+    users = list(zip(names, await ui.store.user_sizes(names), strict=True))
+    return ui.list_page("users.html", "users", users, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
@@ -50,8 +42,8 @@ async def overview(ui: UIRequest) -> Response:
         "user.html",
         counts=counts,
         is_empty=not (counts["messages"] or receipts or await user.facts(state=None, limit=1)),
-        conversations=await user.conversations(limit=LATEST),
-        facts=await user.facts(limit=LATEST),
+        conversations=await user.conversations(limit=6),
+        facts=await user.facts(limit=6),
         profile=profile,
         pinned={decision.id for decision in profile.receipt.included if decision.standing},
         headings=models.PROFILE_HEADINGS,
@@ -60,9 +52,8 @@ async def overview(ui: UIRequest) -> Response:
 
 
 async def list_conversations(ui: UIRequest) -> Response:
-    rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS_PER_PAGE + 1)
-    shown, more = rows[:CONVERSATIONS_PER_PAGE], len(rows) > CONVERSATIONS_PER_PAGE
-    return ui.page("conversations.html", conversations=shown, more=more)
+    rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=PAGE_SIZE + 1)
+    return ui.list_page("conversations.html", "conversations", rows)
 
 
 async def show_conversation(ui: UIRequest) -> Response:
@@ -71,13 +62,13 @@ async def show_conversation(ui: UIRequest) -> Response:
     info = await conversation.info()
     if info is None:
         raise NotFound("Nothing was said in this conversation, or it was erased.")
-    first = ui.number("from", 1, most=LAST)
-    rows = await conversation.messages(from_seq=first, limit=MESSAGES_PER_PAGE + 1)
-    messages = rows[:MESSAGES_PER_PAGE]
+    first = ui.number("from")
+    rows = await conversation.messages(from_seq=first, limit=PAGE_SIZE + 1)
+    messages = rows[:PAGE_SIZE]
     last = messages[-1].seq if messages else first
-    summaries = await user.summaries_over(conversation.id, first, last, limit=MAX_SUMMARIES) if messages else []
+    summaries = await user.summaries_over(conversation.id, first, last) if messages else []
     facts: dict[UUID, list[models.Fact]] = {}
-    for fact in await user.facts_said_by([message.id for message in messages], limit=MAX_FACTS):
+    for fact in await user.facts_said_by([message.id for message in messages]):
         for source in fact.sources:
             facts.setdefault(source, []).append(fact)
     return ui.page(
@@ -86,8 +77,8 @@ async def show_conversation(ui: UIRequest) -> Response:
         segments=segments(messages, summaries),
         above=[summary for summary in summaries if summary.level != 1],
         facts=facts,
-        following=last + 1 if len(rows) > MESSAGES_PER_PAGE else None,
-        before=max(1, first - MESSAGES_PER_PAGE) if first > 1 else None,
+        following=last + 1 if len(rows) > PAGE_SIZE else None,
+        before=max(1, first - PAGE_SIZE) if first > 1 else None,
     )
 
 
@@ -99,7 +90,6 @@ class BarSegment(NamedTuple):
 
 
 def segments(messages: Sequence[models.Message], summaries: Sequence[models.Summary]) -> list[BarSegment]:
-    """Return messages in runs, each under the same summary of the lowest level."""
     lowest = [summary for summary in summaries if summary.level == 1]
     runs: list[BarSegment] = []
     for message in messages:
@@ -121,8 +111,8 @@ async def show_message(ui: UIRequest) -> Response:
         "message.html",
         message=message,
         conversation=names.get(message.conversation_id, ""),
-        summaries=await user.summaries_over(message.conversation_id, message.seq, message.seq, limit=MAX_SUMMARIES),
-        facts=await user.facts_said_by([message.id], limit=MAX_FACTS),
+        summaries=await user.summaries_over(message.conversation_id, message.seq, message.seq),
+        facts=await user.facts_said_by([message.id]),
     )
 
 
@@ -137,20 +127,14 @@ async def show_summary(ui: UIRequest) -> Response:
 
 
 async def list_facts(ui: UIRequest) -> Response:
-    state = ui.param("state") if ui.param("state") in (*models.FACT_STATES, ANY) else "active"
+    states = (*models.FACT_STATES, "all")
+    state = ui.param("state") if ui.param("state") in states else "active"
     types = await ui.user.fact_types()
     type = ui.param("type") if ui.param("type") in types else None
     asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
     (last,) = ui.position(tuple[UUID]) or (None,)
-    rows = await ui.user.facts(**asked, before=last, limit=FACTS_PER_PAGE + 1)
-    return ui.page(
-        "facts.html",
-        facts=rows[:FACTS_PER_PAGE],
-        more=len(rows) > FACTS_PER_PAGE,
-        asked=asked,
-        states=(*models.FACT_STATES, ANY),
-        types=types,
-    )
+    rows = await ui.user.facts(**asked, before=last, limit=PAGE_SIZE + 1)
+    return ui.list_page("facts.html", "facts", rows, asked=asked, states=states, types=types)
 
 
 class SourceExcerpt(NamedTuple):
@@ -189,7 +173,7 @@ async def _sources(user: AsyncUserScope, fact: models.Fact) -> list[SourceExcerp
     sources = []
     for message in messages:
         place = message.conversation_id
-        summaries = await user.summaries_over(place, message.seq, message.seq, limit=MAX_SUMMARIES)
+        summaries = await user.summaries_over(place, message.seq, message.seq)
         words = excerpt(message.text or "", spans[message.id])
         sources.append(SourceExcerpt(message, names.get(place, ""), *words, summaries))
     return sources
@@ -199,7 +183,7 @@ def excerpt(text: str, span: models.FactSpan) -> tuple[str, str, str]:
     """Return the words before, the words that say it, and those after; where that is not known, all is before."""
     if span.start is None or span.stop is None:
         return text, "", ""
-    first, last = max(0, span.start - EXCERPT_MARGIN_CHARS), span.stop + EXCERPT_MARGIN_CHARS
+    first, last = max(0, span.start - 240), span.stop + 240
     before = ("…" if first else "") + text[first : span.start]
     return before, text[span.start : span.stop], text[span.stop : last] + ("…" if last < len(text) else "")
 
@@ -222,11 +206,11 @@ def _to_fact(ui: UIRequest, changed: models.Fact | models.FactChange) -> Respons
 
 
 async def show_erasures(ui: UIRequest) -> Response:
-    certificates = await ui.user.erasures(limit=CERTIFICATES_PER_PAGE + 1)
-    return ui.page(
+    certificates = await ui.user.erasures(limit=PAGE_SIZE + 1)
+    return ui.list_page(
         "erase.html",
-        certificates=certificates[:CERTIFICATES_PER_PAGE],
-        more=len(certificates) > CERTIFICATES_PER_PAGE,
+        "certificates",
+        certificates,
         what=ui.param("what") or models.ErasureScope.CONVERSATION,
         which=ui.param("which") or "",
     )

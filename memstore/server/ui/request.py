@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
@@ -21,8 +22,9 @@ from memstore.client.user import AsyncUserScope
 from memstore.server.http.dependencies import Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
+from memstore.text import remove_controls
 
-BIDI_CONTROLS = dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+PAGE_SIZE = 24
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -58,13 +60,12 @@ class UIRequest:
         """Return a value of the query; None where it is missing or blank."""
         return self.request.query_params.get(name, "").strip() or None
 
-    def number(self, name: str, default: int, *, most: int) -> int:
-        """Return a number of the query from 1 to `most`, or the default."""
+    def number(self, name: str) -> int:
+        """Return a number of the query from 1 on; 1 for what is none."""
         value = self.param(name) or ""
-        return min(most, max(1, int(value))) if value.isascii() and value.isdigit() and len(value) < 19 else default
+        return max(1, int(value)) if value.isascii() and value.isdigit() and len(value) < 19 else 1
 
     def position(self, kind: Any) -> Any:
-        """Return the position of the query's cursor as values of these types; None for the first page."""
         cursor = self.param("cursor")
         return None if cursor is None else decode_cursor(cursor, kind)
 
@@ -75,6 +76,11 @@ class UIRequest:
             return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=100))
         except ValueError:
             raise Problem(HTTPStatus.BAD_REQUEST, "bad-request", "This is no form of these pages.") from None
+
+    def list_page(self, template: str, name: str, rows: Sequence[Any], **values: Any) -> Response:
+        """Return a page with a list under this name; a row more than a page has means that another page follows."""
+        values |= {name: rows[:PAGE_SIZE], "more": len(rows) > PAGE_SIZE}
+        return self.page(template, **values)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         context: dict[str, Any] = {
@@ -138,7 +144,7 @@ def clip(text: object, limit: int) -> str:
 
 def isolate(text: str) -> str:
     """Return a text whose direction changes nothing around it, for places without markup: <title>, labels, SVG."""
-    return text if text.isascii() else f"\u2068{text.translate(BIDI_CONTROLS)}\u2069"
+    return text if text.isascii() else f"\u2068{remove_controls(text)}\u2069"
 
 
 def _time(moment: datetime | None, format: str) -> Markup:

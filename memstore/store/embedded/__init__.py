@@ -23,7 +23,6 @@ EMBEDDED = "embedded"
 
 
 def default_folder() -> Path:
-    """Return the folder of the store that is opened without a name."""
     # Said here, where no driver is loaded.
     return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"
 

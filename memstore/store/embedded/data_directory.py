@@ -17,20 +17,10 @@ from memstore.store.embedded.programs import MAJOR, open_privately, run
 
 DATABASE = "memstore"
 
-# What initdb makes with the options below, written by tools/cluster.py. initdb itself takes longer, and refuses to run
+# What `run_initdb` makes, written by tools/cluster.py. initdb itself takes longer, and refuses to run
 # for an account without an entry in passwd.
 TEMPLATE = Path(__file__).with_name(f"cluster-{MAJOR}.tar.xz")
 NONCE_OFFSET, CRC_OFFSET = 257, 292
-
-INITDB = [
-    "--username=postgres",
-    "--auth=trust",
-    "--encoding=UTF8",
-    "--locale-provider=builtin",
-    "--builtin-locale=C.UTF-8",
-    "--locale=C",
-    "--no-instructions",
-]
 
 # The level `log` leaves out errors, which quote what users wrote; terse leaves out the statement of a crashed backend.
 SETTINGS = """\
@@ -81,7 +71,16 @@ def _make(folder: Path, account: Account, method: Callable[[Path, Account], None
 
 def run_initdb(data: Path, account: Account) -> None:
     """Make a cluster as Postgres does, which asks for the name of the account and so needs it in passwd."""
-    run(["initdb", *INITDB, f"--pgdata={data}"], data, account)
+    options = (
+        "--username=postgres",
+        "--auth=trust",
+        "--encoding=UTF8",
+        "--locale-provider=builtin",
+        "--builtin-locale=C.UTF-8",
+        "--locale=C",
+        "--no-instructions",
+    )
+    run(["initdb", *options, f"--pgdata={data}"], data, account)
     with open(data / "postgresql.conf", "a", opener=open_privately) as file:
         file.write("\ninclude 'memstore.conf'\n")
     write_settings(data, account)

@@ -166,7 +166,6 @@ def _may_become(uid: int, gid: int) -> bool:
 
 
 def _is_mapped(kind: str, number: int) -> bool:
-    """Return whether this user namespace has the id."""
     ranges = (map(int, line.split()) for line in Path(f"/proc/self/{kind}_map").read_text("ascii").splitlines())
     return any(first <= number < first + count for first, _, count in ranges)
 
@@ -187,9 +186,6 @@ def _namespace() -> list[str]:
         f"namespace has only one, or it lacks capabilities: {', '.join(LENDING)}) nor make a user namespace "
         f"({reason}). Run memstore as an ordinary user, or give the container more ids or capabilities. {ELSEWHERE}"
     )
-
-
-SHARED, EXCLUSIVE = (fcntl.LOCK_SH, fcntl.LOCK_EX) if sys.platform != "win32" else (0, 0)
 
 
 def attempts(seconds: float) -> Iterator[None]:
@@ -219,8 +215,9 @@ class FolderLock:
         assert self._descriptor is not None
         return self._descriptor
 
-    def take(self, kind: int, *, within: float = 0) -> bool:
-        """Take the lock, SHARED or EXCLUSIVE; False if others held it all the time."""
+    def take(self, *, shared: bool = False, within: float = 0) -> bool:
+        """Take the lock, alone or `shared`; False if others held it all the time."""
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         for _ in attempts(within):
             with suppress(BlockingIOError):
                 fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
@@ -241,7 +238,6 @@ class FolderLock:
 
     @property
     def is_open(self) -> bool:
-        """Return whether this process still holds the file."""
         return self._descriptor is not None
 
     def __enter__(self) -> Self:

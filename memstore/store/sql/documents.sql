@@ -130,7 +130,7 @@ LIMIT %(limit)s OFFSET %(offset)s
 
 -- namespaces --
 -- The namespaces that there are, cut to a depth: those that begin or end with certain labels, '*' for any one.
-SELECT DISTINCT d.namespace[1:%(depth)s] AS namespace
+SELECT DISTINCT d.namespace[1:coalesce(%(depth)s::int, cardinality(d.namespace))] AS namespace
 FROM documents d
 WHERE d.user_id = %(user_id)s AND <alive>
   AND NOT EXISTS (

@@ -54,16 +54,6 @@ SELECT ARRAY(SELECT c.id FROM conversations c WHERE c.user_id = %(user_id)s AND 
                     OR EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = was.id)))
        AS facts
 
--- fragment then --
--- Facts f with the first change after a moment, and when they were first said by then.
-FROM facts f
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
-                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
-
 -- fragment state --
 -- The state of a fact as filters have it.
 CASE WHEN was.state <> 'active' THEN was.state
@@ -79,15 +69,18 @@ CASE was.importance WHEN 'pinned' THEN 0 WHEN 'normal' THEN 100 ELSE 200 END
 
 -- facts --
 -- A user's facts with their sources, what matters first.
--- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
+-- At a past moment those that were said to hold until then have ended.
 SELECT was.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(s.message_id, s.start, s.stop, s.trust) ORDER BY s.message_id), '[]')
         FROM fact_sources s
         WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
           AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS said_in,
        first.said AS first_said
-<then>
-CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
+FROM facts f
+<was>
+CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
+                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
   AND (%(state)s::text IS NULL OR %(state)s = <state>)
   AND (%(type)s::text IS NULL OR was.type = %(type)s)
@@ -127,7 +120,7 @@ FROM (SELECT was.*, row_number() OVER (
                            WHERE s.user_id = %(user_id)s AND s.fact_id = was.id
                              AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) DESC NULLS LAST,
                           was.occurred_at DESC, was.id) AS place
-      FROM (SELECT f.id, f.subject, f.text, f.occurred_at,
+      FROM (SELECT f.id, f.subject, f.text, f.occurred_at,  -- all facts: to make whole rows of them takes twice as long
                    coalesce(later.before->>'importance', f.importance) AS importance,
                    coalesce(later.before->>'type', f.type) AS type,
                    coalesce((later.before->>'confidence')::real, f.confidence) AS confidence,
@@ -138,9 +131,7 @@ FROM (SELECT was.*, row_number() OVER (
                    CASE WHEN later.before IS NULL THEN f.expires_at
                         ELSE (later.before->>'expires_at')::timestamptz END AS expires_at
             FROM facts f
-            LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                               WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                               ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+            <later>
             WHERE f.user_id = %(user_id)s
               AND coalesce(later.before->>'state', f.state) = 'active'
               AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)) AS was
@@ -440,7 +431,7 @@ ORDER BY c.recorded_at DESC, c.id
 
 -- past --
 -- How facts begin that do not hold, which one took the place of each with the last that was done to it by a moment, and
--- whether it had expired then. At a past moment a fact was as the first change after it found it.
+-- whether it had expired then.
 SELECT f.id, left(f.text, %(most)s) AS text,
        (SELECT CASE WHEN c.action IN ('superseded', 'edited') THEN c.other_id END FROM fact_changes c
         WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
@@ -448,10 +439,7 @@ SELECT f.id, left(f.text, %(most)s) AS text,
         ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor,
        was.state = 'active' AND coalesce(was.expires_at, 'infinity') <= coalesce(%(as_of)s, now()) AS is_expired
 FROM facts f
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
+<was>
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
 
 -- fragment step --
@@ -474,11 +462,9 @@ CROSS JOIN LATERAL (SELECT s.message_id, s.fact_id
                     WHERE s.user_id = %(user_id)s AND s.message_id = message.id
                       AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
                     OFFSET 0) AS said
-CROSS JOIN LATERAL (SELECT f.id, f.type, coalesce(later.before->>'state', f.state) AS state
+CROSS JOIN LATERAL (SELECT f.id, f.type, was.state
                     FROM facts f
-                    LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                                       WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                                       ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+                    <was>
                     WHERE f.user_id = %(user_id)s AND f.id = said.fact_id
                       AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
                     OFFSET 0) AS f
@@ -486,7 +472,6 @@ WHERE f.state IN ('superseded', 'retracted') OR f.state = 'active' AND f.type <>
 
 -- successors --
 -- Facts, and those that took their places, one after the other. Each is looked up by itself.
--- At a past moment the slot of each was as the first change after it found it.
 WITH RECURSIVE line AS (
     SELECT step.*
     FROM unnest(%(fact_ids)s::uuid[]) AS first (id)
@@ -498,13 +483,9 @@ WITH RECURSIVE line AS (
 SELECT line.fact_id, line.next_id, f.subject, f.attribute, f.value, f.text,
        coalesce(line.taken_back, first.said, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back
 FROM line
-CROSS JOIN LATERAL (SELECT f.subject, f.text, f.occurred_at,
-                           CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END AS attribute,
-                           CASE WHEN later.before IS NULL THEN f.value ELSE later.before->>'value' END AS value
+CROSS JOIN LATERAL (SELECT f.subject, f.text, f.occurred_at, was.attribute, was.value
                     FROM facts f
-                    LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                                       WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                                       ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+                    <was>
                     WHERE f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
                     OFFSET 0) AS f
 CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said

@@ -18,7 +18,7 @@ INSERT INTO derivations (user_id, conversation_id, deriver)
 VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s)
 ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
 
--- describe_conversation --
+-- update_conversation --
 -- Sets what was given and leaves the rest.
 UPDATE conversations
 SET title = coalesce(%(title)s, title),
@@ -95,14 +95,8 @@ WITH taken AS (
 )
 SELECT last_seq, clock_timestamp() AS recorded_at, id FROM taken
 
--- raise_watermark --
--- Tells the derivers that there is more to do.
-UPDATE derivations
-SET last_seq = %(last_seq)s, pending_since = CASE WHEN done_seq < last_seq THEN pending_since ELSE %(said_at)s END
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_seq < %(last_seq)s
-
 -- raise_watermarks --
--- The same of several conversations.
+-- Tells the derivers of conversations that there is more to do.
 UPDATE derivations d
 SET last_seq = raised.last_seq,
     pending_since = CASE WHEN d.done_seq < d.last_seq THEN d.pending_since ELSE raised.said_at END
@@ -133,11 +127,6 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BE
   AND (%(until)s::timestamptz IS NULL OR occurred_at < %(until)s)
 ORDER BY seq
 LIMIT %(limit)s
-
--- numbered_messages --
--- Messages of a conversation by their numbers.
-SELECT * FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
 
 -- how_many --
 -- How many of a range of a conversation's messages are there.
@@ -176,7 +165,7 @@ FROM messages m
 CROSS JOIN LATERAL (
     SELECT said.* FROM messages said
     WHERE said.user_id = %(user_id)s AND said.conversation_id = m.conversation_id
-      AND said.seq BETWEEN m.seq - %(reach)s AND m.seq
+      AND said.seq BETWEEN m.seq - 200 AND m.seq
       AND CASE WHEN m.role <> 'tool' THEN said.seq = m.seq
                WHEN m.tool_call_id IS NULL THEN said.role <> 'tool'
                ELSE said.tool_calls @> jsonb_build_array(jsonb_build_object('id', m.tool_call_id)) END

@@ -4,10 +4,6 @@ INSERT INTO receipts (user_id, id, conversation_id, budget, tokens, body, sent)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body)s, %(sent)s)
 
 -- receipt --
--- One receipt.
-SELECT id, conversation_id, body, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
-
--- receipt_with_sent --
 -- One receipt, with what was sent.
 SELECT id, conversation_id, body, sent, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
 

@@ -2,7 +2,7 @@
 -- What the server is, where its parts are, and whether this login must and may become one of memstore's roles.
 -- A pooler tells its clients a number of its own for the process that serves them.
 SELECT server.*,
-       current_setting('transaction_read_only') = 'off' AND coalesce(role <> ALL(%(reading)s), true) AS writes
+       current_setting('transaction_read_only') = 'off' AND coalesce(role NOT IN ('memstore_reader', 'memstore_admin'), true) AS writes
 FROM (
     SELECT current_setting('server_version_num')::int AS server_version,
            (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,

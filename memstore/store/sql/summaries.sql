@@ -20,7 +20,7 @@ SELECT id, level, from_seq, to_seq, tokens FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0
   AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
 
--- some --
+-- by_ids --
 -- Given summaries, the newest first.
 SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 ORDER BY from_seq DESC, id

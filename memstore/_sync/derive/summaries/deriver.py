@@ -26,7 +26,6 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, summaries
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
-from memstore._sync.store.summaries import AFTER_LAST_SEQ
 from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import LLMSession
@@ -113,7 +112,7 @@ class SummaryDeriver:
             if next((part[-1].seq for part in self._split(joined)), None) != last.to_seq:
                 new, reopened = joined, joined[0]
         is_whole = to_seq == work.last_seq and self._is_over(tx, new)
-        waiting = self._waiting(tx, work.conversation_id, reopened.seq if reopened else AFTER_LAST_SEQ)
+        waiting = self._waiting(tx, work.conversation_id, reopened.seq if reopened else messages.MAX_SEQ)
         return SummaryBatch(work, to_seq, new, waiting, is_whole, reopened)
 
     def _waiting(self, tx: Transaction, conversation: UUID, before: int) -> list[Summary]:
@@ -253,7 +252,7 @@ def summarize(
         # A server is asked for it, and no connection is held.
         recipe = (lambda: summarizer.recipe)()
         with database.user_transaction(user, [erasure.VERSION]) as tx:
-            [erasure_version] = tx.first
+            erasure_version = tx.result(erasure.VERSION)
             first, last = _check_range(tx, conversation, from_seq, to_seq)
             stored = summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:

@@ -9,8 +9,6 @@ import time
 from memstore.client.store import AsyncMemoryStore
 
 logger = logging.getLogger("memstore")
-# A conversation that arrives in several calls is not derived between them.
-QUIET_SECONDS = 1.0
 
 
 class BackgroundDeriver:
@@ -28,12 +26,12 @@ class BackgroundDeriver:
         self._seen: set[str] = set()
 
     def notify_write(self, user: str) -> None:
-        self._due[user] = time.monotonic() + QUIET_SECONDS
+        # A conversation that arrives in several calls is not derived between them.
+        self._due[user] = time.monotonic() + 1.0
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")
 
     def is_pending(self, user: str) -> bool:
-        """Whether messages of a user that were stored here are not derived yet."""
         return user in self._due or self._current == user
 
     async def first_seen(self, user: str) -> None:
@@ -60,11 +58,19 @@ class BackgroundDeriver:
             del self._due[user]
             self._current = user
             try:
-                report = await self._store.derive(user=user)
-                for problem in (*report.failed, *report.waiting):
-                    logger.warning("not derived yet: %s", problem)
-            except Exception as error:
-                # It costs what search would have found; the next write tries again.
-                logger.warning("not derived: %s", error)
+                await derive_user(self._store, user)
             finally:
                 self._current = None
+
+
+async def derive_user(store: AsyncMemoryStore, user: str) -> bool:
+    """Derive, and log what is left for the next time; return whether it came to its end."""
+    try:
+        report = await store.derive(user=user)
+    except Exception as error:
+        # It costs what search would have found; the next write tries again.
+        logger.warning("not derived: %s", error)
+        return False
+    for problem in (*report.failed, *report.waiting):
+        logger.warning("not derived yet: %s", problem)
+    return True
