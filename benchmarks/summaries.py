@@ -49,7 +49,7 @@ from report import Cell, Table, reported
 
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.summaries import extractive
+from memstore.derive.summaries import choice, extractive
 from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
 from memstore.language.sentences import sentences
 from memstore.models import Message, Summary
@@ -268,14 +268,14 @@ def weights(sessions: Sequence[Session], resources: Dependencies, _: Path | None
     lines = [extract_lines(session.messages) for session in sessions]
     figures: dict[float, dict[str, dict[str, float]]] = {}
     users = sorted({session.user for session in sessions})
-    for extractive.NAMES in WEIGHTS:  # type: ignore[misc]
+    for choice.NAMES in WEIGHTS:  # type: ignore[misc]
         texts = [abridge(one, 80, resources.counter) for one in lines]
-        figures[extractive.NAMES] = by_user = {}
+        figures[choice.NAMES] = by_user = {}
         for user in users:
             mine = [(text, one) for text, one in zip(texts, sessions, strict=True) if one.user == user]
             by_user[user] = measured([text for text, _ in mine], [one for _, one in mine])
         means = [mean(found[name] for found in by_user.values()) for name in CHOSEN_BY]
-        rows.append([f"{extractive.NAMES}", *(round(100 * share, 1) for share in means)])
+        rows.append([f"{choice.NAMES}", *(round(100 * share, 1) for share in means)])
     for user in users:
         others = [other for other in users if other != user]
         best = max(WEIGHTS, key=lambda weight: sum(merit(figures[weight][other]) for other in others))

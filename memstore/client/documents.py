@@ -16,9 +16,9 @@ from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, che
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
-from memstore.store.active_model import Model, ensure_active, model_id
 from memstore.store.documents import Distance, Match
-from memstore.store.embedding_models import MODELS
+from memstore.store.embedding_models import MODELS, ensure_active
+from memstore.store.rows import EmbeddingModel, model_id
 
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
@@ -124,7 +124,7 @@ class AsyncDocuments:
             # An application's own is none of the store's models.
             if self._embedder is None and embedder is not None and any(vectors):
                 await chunks.lock_user(tx)
-                await embedding_models.lock(tx, Model.of(embedder), for_documents=True)
+                await embedding_models.lock(tx, EmbeddingModel.of(embedder), for_documents=True)
             if unchanged is not None:
                 # A document that is not there cannot be locked.
                 await chunks.lock_user(tx)

@@ -28,9 +28,8 @@ from memstore.providers import (
 )
 from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
-from memstore.store.active_model import ModelChanged, choose_embedder
 from memstore.store.database import Database
-from memstore.store.embedding_models import MODELS
+from memstore.store.embedding_models import ModelChanged, load_active_embedder
 from memstore.strategies import as_json
 
 
@@ -81,9 +80,7 @@ class Runtime:
         """
         if self._active is None:
             setting = await self.load_embedder()
-            async with self.database.admin_transaction() as tx:
-                models = await tx.get(MODELS)
-            self._active = (await to_thread(choose_embedder, models, setting, self.load_embedder_by_name),)
+            self._active = (await load_active_embedder(self.database, setting, self.load_embedder_by_name),)
         return self._active[0]
 
     async def run_with_embedder(self, task: Callable[[Embedder | None], Any]) -> Any:

@@ -24,8 +24,8 @@ from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.search.recall import Query, build_query, rerank
 from memstore.store import erasure, messages, receipts, summaries
-from memstore.store.active_model import model_id
 from memstore.store.database import Database
+from memstore.store.rows import model_id
 from memstore.store.summaries import Outline
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of

@@ -22,11 +22,7 @@ from memstore.models import Message, Role
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
-# Of the limit: tokens are not spread evenly.
-_TARGET_SHARE = 0.9
-_MIN_BLOCK_CHARS = 100
 _LINE = re.compile(r"\S.*")
-_MAX_LINE_CHARS = 240
 
 
 def split_text(
@@ -75,7 +71,8 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     tokens = count(text[start:stop])
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
-    size = -(-(stop - start) // ceil(tokens / (_TARGET_SHARE * limit)))
+    # Tokens are not spread evenly.
+    size = -(-(stop - start) // ceil(tokens / (0.9 * limit)))
     has_words = SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
@@ -109,7 +106,7 @@ def split_code_blocks(text: str) -> Spans:
     """
     ends = [0]
     for block in _CODE_BLOCK.finditer(text):
-        if len(block[0]) >= _MIN_BLOCK_CHARS:
+        if len(block[0]) >= 100:
             ends += [block.start(), block.end()]
     ends.append(len(text))
     return [(start, stop) for start, stop in pairwise(ends) if start < stop]
@@ -120,7 +117,7 @@ def split_lines(text: str) -> Spans:
     return [
         (line.start() + start, line.start() + stop)
         for line in _LINE.finditer(text)
-        for start, stop in (sentences(line[0]) if len(line[0]) > _MAX_LINE_CHARS else [(0, len(line[0].rstrip()))])
+        for start, stop in (sentences(line[0]) if len(line[0]) > 240 else [(0, len(line[0].rstrip()))])
     ]
 
 

@@ -13,10 +13,9 @@ from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store import chunks, messages
-from memstore.store.active_model import Model
 from memstore.store.chunks import new_chunk, speaker_prefixed
 from memstore.store.database import Transaction
-from memstore.store.rows import NewChunk, PendingWork, Row
+from memstore.store.rows import EmbeddingModel, NewChunk, PendingWork, Row
 
 MIN_CHUNK_TOKENS = 16
 # A batch is held in memory, and a message may have megabytes.
@@ -108,7 +107,7 @@ def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | 
 
 
 async def add_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: EmbeddingModel | None
 ) -> None:
     """Let recall find a fact."""
     chunk = chunk_of(fact, 0, (0, len(fact.text)), conversation)
@@ -116,7 +115,7 @@ async def add_fact_chunk(
 
 
 async def restore_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: EmbeddingModel | None
 ) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
     if not await chunks.has_chunks(tx, fact.id):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
@@ -22,7 +22,7 @@ from memstore.providers import (
     load_stored_embedder,
 )
 from memstore.settings import Settings
-from memstore.store.active_model import Model, choose_embedder
+from memstore.store.rows import EmbeddingModel
 
 logger = logging.getLogger("memstore")
 
@@ -72,13 +72,8 @@ class Dependencies:
     load_by_name: EmbedderLoader = load_stored_embedder
 
     @property
-    def model(self) -> Model | None:
-        return None if self.embedder is None else Model.of(self.embedder)
-
-    def for_models(self, models: Sequence[Model]) -> Dependencies:
-        """Return them with the embedder of the active model. Blocking. Raises `EmbedderMismatch`."""
-        embedder = choose_embedder(models, self.embedder, self.load_by_name)
-        return self if embedder is self.embedder else replace(self, embedder=embedder)
+    def model(self) -> EmbeddingModel | None:
+        return None if self.embedder is None else EmbeddingModel.of(self.embedder)
 
     def start_session(self, model: ChatModel, deriver: str) -> LLMSession:
         """Return a new session in which a deriver asks a chat model for a batch."""

@@ -19,12 +19,11 @@ from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes, vectors
-from memstore.store.active_model import Model, ensure_none_building
 from memstore.store.chunks import speaker_prefixed
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import MissingVector
-from memstore.store.embedding_models import MODELS
 from memstore.store.errors import ConcurrentUpdate
+from memstore.store.rows import EmbeddingModel
 from memstore.store.vectors import ChunkWithoutVector, UserReach
 
 # Chunks or documents: at most so many are lost when this is killed, and writers wait for no more at the end.
@@ -65,7 +64,7 @@ async def migrate(
     the embedder refuses get none, and are reported. Raises `Conflict` if another process migrates, or if a migration to
     a third embedder is not done.
     """
-    model = Model.of(target)
+    model = EmbeddingModel.of(target)
     counts = _Counts(progress)
     async with embedding_models.advisory_lock(database):
         is_active = (await embedding_models.begin(database, model)).id == model.id
@@ -86,7 +85,7 @@ class _Migration:
 
     database: Database
     dependencies: Dependencies
-    model: Model
+    model: EmbeddingModel
     is_active: bool
     counts: _Counts
     done: dict[UUID, int] = field(default_factory=dict)
@@ -205,10 +204,7 @@ async def clean(database: Database) -> MigrationReport:
     """
     done: Counter[str] = Counter()
     async with embedding_models.advisory_lock(database):
-        async with database.admin_transaction() as tx:
-            models = await tx.get(MODELS)
-        ensure_none_building(models)
-        retired = [model.id for model in models if model.state == "retired"]
+        retired = await embedding_models.read_retired(database)
         async for user, _ in messages.everybody(database):
             removed = await _clean_user(database, user, retired) if retired else 0
             done.update(users=int(removed > 0), vectors=removed)

@@ -28,9 +28,6 @@ from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-# Between when something was said and when it holds: 9999 means for ever, and 1 no year.
-MAX_YEARS_APART = 150
-MAX_PAYLOAD_CHARS = 100_000
 MIN_TEXT_TOKENS = 64
 
 
@@ -109,7 +106,8 @@ def read_day(written: str | None, said: datetime) -> datetime | None:
     if not match:
         return None
     year, month, day = (int(number or 1) for number in match.groups())
-    if abs(year - said.year) > MAX_YEARS_APART:
+    # 9999 means for ever, and 1 no year.
+    if abs(year - said.year) > 150:
         return None
     try:
         return datetime(year, month, day, tzinfo=said.tzinfo)
@@ -292,6 +290,6 @@ class LLMSession:
                 to_seq=request.to_seq,
                 recipe=request.recipe,
                 error=replace_invalid_chars(error),
-                payload=replace_invalid_chars(payload[:MAX_PAYLOAD_CHARS]),
+                payload=replace_invalid_chars(payload[:100_000]),
             )
         )

@@ -16,13 +16,11 @@ from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store import chunks, erasure, postings, vector_indexes
-from memstore.store.active_model import Model, active_model
 from memstore.store.database import Database
-from memstore.store.embedding_models import MODELS
+from memstore.store.embedding_models import MODELS, active_model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import PostingReach
-
-RENEWAL_BATCH_CHUNKS = 2000
+from memstore.store.rows import EmbeddingModel
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -59,7 +57,7 @@ async def renew_terms(database: Database, user: UUID) -> None:
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as tx:
             version = tx.result(erasure.VERSION)
-            batch = await chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
+            batch = await chunks.terms_to_renew(tx, after, limit=2000)
         if not batch:
             break
         seen, renewed = True, await to_thread(chunks.hash_anew, user, batch)
@@ -132,7 +130,7 @@ async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> 
         after = run[-1].number
 
 
-async def _find_unindexed(database: Database, user: UUID) -> Model | None:
+async def _find_unindexed(database: Database, user: UUID) -> EmbeddingModel | None:
     """Return the active model if the user's vectors of it could have an index, and have none."""
     async with database.user_transaction(user) as tx:
         models = await tx.get(MODELS)

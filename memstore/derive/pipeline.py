@@ -27,9 +27,8 @@ from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
-from memstore.store.active_model import Model, ModelChanged
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import MODELS
+from memstore.store.embedding_models import ModelChanged, load_active_embedder
 from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
@@ -246,28 +245,12 @@ async def advance(
         return []
 
 
-class UserState(NamedTuple):
-    """The user's version and the store's models: results are saved only if both are still the same."""
-
-    version: UserVersion | None
-    models: Sequence[Model]
-
-    @classmethod
-    def of(cls, tx: Transaction) -> UserState:
-        """Return the state that a transaction was opened with, by `READ_STATE`."""
-        return cls(tx.result(erasure.VERSION), tx.result(MODELS))
-
-
-READ_STATE = (erasure.VERSION, MODELS)
-
-
 class Step(NamedTuple):
-    """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
+    """The next batch of a conversation, and the user's version when it was loaded."""
 
     work: PendingWork
-    deriver: Deriver
     batch: Any
-    state: UserState
+    version: UserVersion | None
 
 
 async def run_step(
@@ -278,16 +261,17 @@ async def run_step(
     A conversation that another process derives at the same time is left out. If something of the user was erased
     meanwhile, or another embedder became active, the conversation takes the step again.
     """
+    deriver = await _with_active_embedder(database, deriver)
     steps = [await _load(database, deriver, work) for work in group]
     recipe = await _read_recipe(deriver)
+    results = await _compute(database, group[0], deriver, [step.batch for step in steps])
     done: list[PendingWork] = []
     again: list[PendingWork] = []
-    for step, result in zip(steps, await _compute(database, steps), strict=True):
-        work = step.work
+    for (work, _, version), result in zip(steps, results, strict=True):
         try:
             made_by = result.recipe or recipe
-            async with erasure.transaction_if_unchanged(database, work.user_id, step.state.version) as tx:
-                counts = await step.deriver.save(tx, result)
+            async with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
+                counts = await deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     tx.events.append(event)
@@ -298,8 +282,9 @@ async def run_step(
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
-            async with database.user_transaction(work.user_id, READ_STATE) as tx:
-                rest = await watermarks.watermark(tx, work) if UserState.of(tx) != step.state else None
+            async with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+                is_outdated = isinstance(error, ModelChanged) or tx.result(erasure.VERSION) != version
+                rest = await watermarks.watermark(tx, work) if is_outdated else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -310,28 +295,21 @@ async def run_step(
 
 
 async def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    async with database.user_transaction(work.user_id, READ_STATE) as tx:
-        state = UserState.of(tx)
+    async with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
         batch = await deriver.load(tx, work, deriver.producer.batch_size)
-    return Step(work, await _with_active_embedder(deriver, state), batch, state)
+        return Step(work, batch, tx.result(erasure.VERSION))
 
 
-async def _with_active_embedder(deriver: Deriver, state: UserState) -> Deriver:
+async def _with_active_embedder(database: Database, deriver: Deriver) -> Deriver:
     """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
-    dependencies = await to_thread(deriver.dependencies.for_models, state.models)
-    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
+    dependencies = deriver.dependencies
+    embedder = await load_active_embedder(database, dependencies.embedder, dependencies.load_by_name)
+    if embedder is dependencies.embedder:
+        return deriver
+    return type(deriver)(replace(dependencies, embedder=embedder))
 
 
-async def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
-    """Return the result of each step; neighbours of one embedder are computed together."""
-    results: list[DerivedBatch] = []
-    for _, group in groupby(steps, lambda step: step.deriver.dependencies.model):
-        same = list(group)
-        results += await _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
-    return results
-
-
-async def _compute_batches(
+async def _compute(
     database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
 ) -> Sequence[DerivedBatch]:
     """Return the results of batches; the cost of a failure is stored first."""
@@ -401,17 +379,17 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
     results: list[DerivedBatch] = []
     try:
         done_seq = 0
-        async with database.user_transaction(work.user_id, READ_STATE) as tx:
-            state = UserState.of(tx)
-        active_deriver: Any = await _with_active_embedder(deriver, state)
+        active_deriver: Any = await _with_active_embedder(database, deriver)
+        async with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+            version = tx.result(erasure.VERSION)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             async with database.user_transaction(work.user_id) as tx:
                 batch = await active_deriver.reload(tx, rest, active_deriver.producer.batch_size, results)
-            results += await _compute_batches(database, rest, active_deriver, [batch])
+            results += await _compute(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        async with erasure.transaction_if_unchanged(database, work.user_id, state.version) as tx:
+        async with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
             recipe = results[0].recipe or recipe
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]

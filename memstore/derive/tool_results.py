@@ -24,21 +24,18 @@ from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET_CHARS = 240
 MAX_SNIPPETS = 2000
-UNIQUE_SHAPE_GAIN = 0.3
-RARE_NUMBER_GAIN = 0.5
 MAX_ROW_FIELDS = 12
 # A query or a path is whole, a file's text is not.
 MAX_VALUE_CHARS = 160
-MAX_INPUTS = 8
 
 Count = Callable[[str], int]
 
 _FAILURE, _RESULT = load_phrases("failures"), load_phrases("results")
-_IDENTITIES = word_set("id ids uuid ref reference number code sha revision version key name title url path")
-_STATES = word_set("status state ok success total count price amount date until error message")
-# What can be named again: words with a digit, or with a mark inside, such as off_K7, src/a.py, r-4411 or 412.50.
+_TELLING_FIELDS = word_set("""
+id ids uuid ref reference number code sha revision version key name title url path
+status state ok success total count price amount date until error message
+""")
 _NAMED = re.compile(r"[^\W_](?:[\w./:@#+-]*[^\W_])?")
-_MARKED = re.compile(r"\d|\w[_/@#:]\w|[a-z][A-Z]|[A-Z]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,12 @@ Snippet = tuple[str, float]
 
 def find_names(text: str) -> frozenset[str]:
     """Return the ids, numbers and paths in a text."""
-    return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _MARKED.search(name))
+    return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _can_be_named_again(name))
+
+
+def _can_be_named_again(name: str) -> bool:
+    """Return whether a word has a digit, a mark or a capital inside: off_K7, src/a.py, r-4411, userId."""
+    return name[1:] != name[1:].lower() or any(character.isdigit() or character in "_/@#:" for character in name)
 
 
 def _summarize(text: str, focus: Focus, limit: int, count: Count) -> str:
@@ -110,9 +112,9 @@ def _reward_unlike(snippets: Sequence[Snippet]) -> list[float]:
     frequency = Counter(shapes)
     most = max(frequency.values())
     numbered = [bool(re.search(r"\d", text)) for text, _ in snippets]
-    rare = RARE_NUMBER_GAIN * (1 - sum(numbered) / len(snippets))
+    rare = 0.5 * (1 - sum(numbered) / len(snippets))
     return [
-        score + UNIQUE_SHAPE_GAIN * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
+        score + 0.3 * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
         for (_, score), shape, has_number in zip(snippets, shapes, numbered, strict=True)
     ]
 
@@ -132,7 +134,7 @@ def _of_json(value: Any, path: str, focus: Focus, depth: int) -> Iterator[Snippe
     if depth > 6 or not isinstance(value, dict | list):
         text = _truncate(f"{path}: {_scalar(value)}" if path else _scalar(value))
         name = path.replace("_", ".").replace("-", ".").rpartition(".")[2].casefold()
-        field = 0.4 + 0.8 * (name in _IDENTITIES) + 0.8 * (name in _STATES)
+        field = 0.4 + 0.8 * (name in _TELLING_FIELDS)
         yield text, field + _score(text, focus) - 0.05 * depth - 0.3 * (len(text) > 120)
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -218,7 +220,7 @@ def _describe_inputs(arguments: object, max_value: int) -> str:
     """Return the first arguments: short ones whole, of long ones the beginning."""
     if not isinstance(arguments, dict):
         return "" if arguments in (None, "") else _describe_value(arguments, max_value)
-    inputs = [f"{key}={_describe_value(value, max_value)}" for key, value in islice(arguments.items(), MAX_INPUTS)]
+    inputs = [f"{key}={_describe_value(value, max_value)}" for key, value in islice(arguments.items(), 8)]
     return ", ".join(inputs)
 
 

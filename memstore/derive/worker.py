@@ -50,18 +50,10 @@ logger = logging.getLogger("memstore")
 
 SWEEP_TASK, MAINTENANCE_TASK = "memstore.sweep", "memstore.retain"
 # A sweep takes milliseconds.
-SWEEP_SECONDS, SWEEP_PRIORITY = 10, 100
+SWEEP_SECONDS = 10
 # Of silence make a worker dead: others do its jobs.
 STALLED_SECONDS = 30.0
-HEARTBEATS_PER_TIMEOUT = 6
-MODEL_RETRY_DELAY = timedelta(seconds=60)
-RETRY_STEP_SECONDS = 10
-# Jobs hold none while they work.
-MAX_QUEUE_CONNECTIONS = 4
 MAX_WAITING_JOBS = 1000
-
-# A second try adds to the prompt what was wrong with the first answer.
-RETRY_PROMPT_TOKENS = 600
 
 
 class ConversationFailed(MemstoreError):
@@ -144,7 +136,7 @@ class Worker:
             options: WorkerOptions = {
                 "concurrency": self._concurrency,
                 "install_signal_handlers": False,
-                "update_heartbeat_interval": STALLED_SECONDS / HEARTBEATS_PER_TIMEOUT,
+                "update_heartbeat_interval": STALLED_SECONDS / 6,
                 "stalled_worker_timeout": STALLED_SECONDS,
                 "fetch_job_polling_interval": 1.0,
                 "delete_jobs": "successful",
@@ -159,16 +151,15 @@ class Worker:
 
     def _app(self) -> App:
         kwargs = options_of(self._database.url) | {"application_name": "memstore worker", "prepare_threshold": None}
-        connector = PsycopgConnector(
-            conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=MAX_QUEUE_CONNECTIONS
-        )
+        # Jobs hold no connection while they work.
+        connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=4)
         app = App(connector=connector)
         attempts = self._settings.worker_attempts
-        retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=RETRY_STEP_SECONDS)
+        retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=10)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
-        sweep = app.task(
-            name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=SWEEP_PRIORITY, pass_context=True
-        )(self._sweep)
+        sweep = app.task(name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=100, pass_context=True)(
+            self._sweep
+        )
         # The sixth field is of seconds.
         app.periodic(cron=f"* * * * * */{SWEEP_SECONDS}")(sweep)
         maintenance = app.task(
@@ -215,7 +206,7 @@ class Worker:
                 raise ConversationFailed(f"{len(run.failed)} derivers failed; the log says why")
             logger.warning("waiting: %s", "; ".join(run.waiting))
             # By a new job: to wait is no attempt.
-            at = datetime.now(UTC) + MODEL_RETRY_DELAY
+            at = datetime.now(UTC) + timedelta(seconds=60)
             await self._defer(context.app, place, min(job.priority, queue.PRIORITY_SWEPT), at)
 
     async def _defer(self, app: App, place: ConversationKey, priority: int, at: datetime | None = None) -> None:
@@ -367,8 +358,8 @@ class CappedChatModel:
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
         """Return the model's answer, after reserving its tokens."""
         once = self.max_prompt_tokens(messages) + max_tokens
-        # It may be asked once more.
-        tokens = once + min(self.context_tokens, once + RETRY_PROMPT_TOKENS)
+        # It may be asked once more, and is told then what was wrong with the first answer.
+        tokens = once + min(self.context_tokens, once + 600)
         self._run(self._reserve(tokens))
         usage, began = Usage("", self.name), time.monotonic()
         try:

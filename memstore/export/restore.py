@@ -25,9 +25,8 @@ from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store import archive, chunks, documents, erasure, messages, summaries
-from memstore.store.active_model import model_id
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ItemRow, NewChunk
+from memstore.store.rows import ItemRow, NewChunk, model_id
 from memstore.store.watermarks import DERIVERS
 
 FindNew = Callable[[Transaction, Sequence[Entry[Any]]], Any]

@@ -6,7 +6,6 @@ import re
 
 from memstore.language import LANGUAGES, load_words
 
-WORDS_PER_COMMON_WORD = 12
 # ISO 639's code for a language that is not known.
 UNKNOWN = "und"
 _WORD = re.compile(r"[^\W\d_]+['’]?")
@@ -27,4 +26,4 @@ def language_of(text: str) -> str:
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(text[:4_000])]
     counts = sorted((sum(weights.get(word, 0.0) for word in words), code) for code, weights in _WEIGHTS.items())
     (second, _), (most, code) = counts[-2:]
-    return code if most > second and most * WORDS_PER_COMMON_WORD >= len(words) else UNKNOWN
+    return code if most > second and 12 * most >= len(words) else UNKNOWN

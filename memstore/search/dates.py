@@ -15,18 +15,30 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.language import WORD, load_days, load_words, number_words
+from memstore.language import WORD, load_days, load_phrases, load_words, number_words
 
 _NAMES = number_words("months")
 _MONTHS = _NAMES | number_words("short_months")
 # Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
 _AMBIGUOUS = ("may", "march", "mars", "august")
-_TIME_WORDS = (
-    "in|of|since|during|by|until|till|before|after|last|this|early|mid|late|from|through|im|seit|ab|bis|vom|letzten"
-    "|diesen|en|de|depuis|avant|après|desde|hasta|antes|durante"
-)
-_BETWEEN = r"(?:,|\.)?\s+(?:of\s+|de[l]?\s+)?"
-_ONE_DAY = timedelta(days=1)
+# How a period lies to the date that these stand before or behind; in Chinese nothing is between words.
+_BEFORE_DATE = {
+    "not": load_phrases("date_not"),
+    "between": load_phrases("date_between"),
+    "after": load_phrases("date_after"),
+    "before": load_phrases("date_before"),
+    "since": load_phrases("date_since"),
+    "through": load_phrases("date_through"),
+}
+_BEHIND_DATE = {"since": load_phrases("date_since_behind"), "through": load_phrases("date_through_behind")}
+_CHINESE = {"除": "not", "除了": "not", "不在": "not", "在": "between", "从": "since", "自从": "since"}
+_CHINESE_BEHIND = {"之后": "after", "以后": "after", "之前": "before", "以前": "before", "以来": "since", "以外": "not"}
+_FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
+_PREPOSITIONS = load_words("date_prepositions")
+_TO = load_words("date_to") | {"-", "–", "—", "~", "到", "至"}
+_AND, _OR = load_words("date_and") | {"", "、", "和", "与", "但"}, load_words("date_or") | {"或"}
+# "The week before 8 May" is spoken of around that day.
+_NEAR = load_words("stretches") | load_days("en")
 
 
 class NamedDate(NamedTuple):
@@ -84,60 +96,6 @@ def _fit(time: Time, days: NDArray[np.datetime64]) -> NDArray[np.float64]:
     return scores
 
 
-# What stands before a date, or behind it, and how a period lies to it.
-_BEFORE_DATE = {
-    "not": r"(?:not|nor|except|excluding|exclud\w+|other than|apart from|besides|nicht|außer|ausgenommen|ohne|pas|sauf"
-    r"|hors|hormis|excepto|salvo|menos|tranne|exceto|outside|außerhalb|en dehors|fuera|a no ser"
-    r"|(?:any|every|all|thing|year)\w* but)(?: for| of| von| de)?|no|não|除了?|不是?在?",
-    "between": r"between|zwischen|entre|tra|fra|在",
-    "after": r"after|later than|following|past|nach|später als|après|después del?|tras|dopo|depois del?",
-    "before": r"before|prior to|previous to|earlier than|until|till|up to|vor|früher als|bis(?: zum?)?|avant"
-    r"|jusqu['’](?:en|à|au)|antes del?|antes do|hasta|prima del?|fino al?|até",
-    "since": r"since|starting(?: in| from)?|beginning(?: in| from)?|seit|ab|depuis|dès|à partir de|desde|a partir de"
-    r"|dal|[从從]|自从?",
-    "through": r"through|by|no later than|spätestens|bis einschließlich|bis ende",
-}
-_BEHIND_DATE = {
-    "after": r"之后|之後|以后|以後|より後|이후",
-    "before": r"之前|以前|より前|まで|이전|까지",
-    "since": r"以来|以來|起|から|부터|(?:and|or) (?:later|after|newer)|onwards?\b|on(?=\s*(?:[,.?!]|$))"
-    r"|(?:und|oder) später",
-    "through": r"(?:and|or) (?:earlier|before|older)|(?:und|oder) früher",
-    "not": r"以外",
-}
-_NOT = r"(?P<negated>(?:not|never|no|nicht|pas|不)\s+)?"
-_IN = (
-    r"(?:\s*(?:in|on|at|during|im|am|en|au|the|year|years|jahr|jahre[ns]?|dem|den|des|der|das|l['’]année|année"
-    r"|em|dans|el|la|le|les|los|año|l['’]anno|il|anno))*"
-)
-_EDGE = (
-    r"(?P<edge>\s*(?:the )?(?:(?P<end>end of|ende(?: des jahres)?|(?:la )?fin (?:de|du)|finales de|fines de)"
-    r"|(?P<start>start of|beginning of|anfang|(?:le )?début (?:de|du)|principios de|comienzos de)))?"
-)
-_TO = re.compile(
-    r"\s*(?:-|–|—|~|to|until|till|through|thru|up to|bis(?: zum?)?|à|au|a|al|hasta|jusqu['’](?:en|à|au)|到|至)\s*",
-    re.IGNORECASE,
-)
-_AND = re.compile(r"\s*年?\s*(?:,|and|or|und|oder|et|ou|y|o|e|和|与|或|、)\s*(?:in|im|en)?\s*", re.IGNORECASE)
-_BOTH = re.compile(r"[\s年]*[,，]?\s*(?:and|but|und|aber|et|mais|y|e|pero|但?和?|与)?\s*", re.IGNORECASE)
-_UNITS = "年月日년월일"
-# "The week before 8 May" is spoken of around that day.
-_NEAR = load_words("stretches") | load_days("en")
-_FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
-
-
-@cache
-def _before_date() -> re.Pattern[str]:
-    kinds = "|".join(rf"(?P<{kind}>{words})" for kind, words in _BEFORE_DATE.items())
-    return re.compile(rf"(?:^|(?<=\W)|(?<=[\u3000-\u9fff])){_NOT}(?:{kinds}){_IN}{_EDGE}{_IN}\s*$", re.IGNORECASE)
-
-
-@cache
-def _behind_date() -> re.Pattern[str]:
-    kinds = "|".join(rf"(?P<{kind}>{words})" for kind, words in _BEHIND_DATE.items())
-    return re.compile(rf"[\s,年月日년월일]*(?:{kinds})", re.IGNORECASE)
-
-
 class _Said(NamedTuple):
     """A date in a text, how the time that is asked about lies to it, and where the words of both begin and end.
 
@@ -168,17 +126,16 @@ def asked_time(text: str) -> AskedTime:
             is_range_end = False
             continue
         before, relation = relation, mention.relation
-        if not relation and number and before == "not" and _AND.fullmatch(gaps[number]):
+        joint = _joint(gaps[number])
+        if not relation and number and before == "not" and joint in _AND | _OR:
             relation = "not"
         negated, _, relation = relation.rpartition(" ")
         other = said[number + 1] if number + 1 < len(said) else None
-        if other and (
-            _TO.fullmatch(gaps[number + 1].lstrip().lstrip(_UNITS))
-            or (relation == "between" and _AND.fullmatch(gaps[number + 1]))
-        ):
+        joint = _joint(gaps[number + 1]) if other else ""
+        if other and (joint in _TO or (relation == "between" and joint in _AND | _OR)):
             times = [*_range(mention.date, other.date, after=relation == "after")]
             is_range_end = True
-        elif other and _BOTH.fullmatch(text[mention.stop : other.start]) and (times := [*_overlap(mention, other)]):
+        elif other and _joint(text[mention.stop : other.start]) in _AND and (times := [*_overlap(mention, other)]):
             is_range_end = True
         else:
             times = [*_lying(mention.date, relation)]
@@ -187,27 +144,53 @@ def asked_time(text: str) -> AskedTime:
     return AskedTime(inside, outside)
 
 
+def _joint(gap: str) -> str:
+    """Return the words between two dates, without prepositions."""
+    words = re.findall(r"[^\W年月日]+|[-–—~、]", gap.casefold())
+    return " ".join(word for word in words if word not in _PREPOSITIONS)
+
+
 def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
     """Return a date with its relation: its words stand in the gap before the date, or in the next one."""
-    match, following = _behind_date().match(text, mention.stop), _before_date().search(next_gap)
-    is_of_next = match and following and mention.stop + following.start() < match.end()  # "2020 and before 2023"
-    if match is not None and match.lastgroup is not None and not is_of_next:
-        return mention._replace(relation=match.lastgroup, stop=match.end())
-    match = _before_date().search(gap)
-    if match is None:
+    behind, following = _find_behind(text, mention.stop), _find_before(next_gap)
+    is_of_next = behind and following and mention.stop + following[1] < behind[1]  # "2020 and before 2023"
+    if behind and not is_of_next:
+        return mention._replace(relation=behind[0], stop=behind[1])
+    if (before := _find_before(gap)) is None:
         return mention
-    kind = next(name for name in _BEFORE_DATE if match[name])
-    if mention.date.month and _is_near(gap[: match.start()].rstrip()):
+    kind, start = before
+    words = gap[:start].casefold().split()
+    if mention.date.month and _is_near(gap[:start].rstrip()):
         return mention
-    if re.search(r"\bthe\s*$", gap, re.IGNORECASE) and mention.date.month is None:
+    if mention.date.month is None and gap.casefold().split()[-1:] == ["the"]:
         return mention  # "after the 2024 election"
-    if match["negated"]:
-        kind = f"not {kind}" if kind == "between" else _FLIPPED[kind]
-    elif match["end"] and kind == "before":
-        kind = "through"
-    elif match["start"] and kind == "after":
-        kind = "since"
-    return mention._replace(relation=kind, start=mention.start - len(gap) + match.start())
+    if words and words[-1] in ("not", "never", "no", "nicht", "pas"):
+        kind, start = f"not {kind}" if kind == "between" else _FLIPPED[kind], gap.casefold().rindex(words[-1], 0, start)
+    return mention._replace(relation=kind, start=mention.start - len(gap) + start)
+
+
+def _find_before(gap: str) -> tuple[str, int] | None:
+    """Return how a period lies to the date behind these words, and where the words that say so begin."""
+    found = [
+        (match.start(), kind)
+        for kind, pattern in _BEFORE_DATE.items()
+        for match in pattern.finditer(gap)
+        if _PREPOSITIONS.issuperset(WORD.findall(gap[match.end() :].casefold()))
+    ]
+    found += [(len(gap) - len(words), kind) for words, kind in _CHINESE.items() if gap.endswith(words)]
+    return next(((kind, start) for start, kind in sorted(found)), None)
+
+
+def _find_behind(text: str, stop: int) -> tuple[str, int] | None:
+    """Return how a period lies to the date before these words, and where the words that say so end."""
+    rest = text[stop:].lstrip(" ,年月日")
+    for words, kind in _CHINESE_BEHIND.items():
+        if rest.startswith(words):
+            return kind, len(text) - len(rest) + len(words)
+    for kind, pattern in _BEHIND_DATE.items():
+        if match := pattern.match(rest):
+            return kind, len(text) - len(rest) + match.end()
+    return None
 
 
 def _is_near(before: str) -> bool:
@@ -252,15 +235,14 @@ def _range(first: NamedDate, last: NamedDate, *, after: bool = False, before: bo
 
 
 def _first(said: NamedDate) -> date:
-    month = date(said.year or 1, said.month or 1, 1)
-    return month + min(max(said.day or 1, 1), 31) * _ONE_DAY - _ONE_DAY
+    return date(said.year or 1, said.month or 1, 1) + timedelta(min(max(said.day or 1, 1), 31) - 1)
 
 
 def _after(said: NamedDate) -> date:
     """Return the day after the last day of a date of a known year."""
     year = said.year or 1
     if said.day:
-        return _first(said) + _ONE_DAY
+        return _first(said) + timedelta(1)
     return date(year + 1, 1, 1) if said.month in (None, 12) else date(year, (said.month or 0) + 1, 1)
 
 
@@ -290,11 +272,13 @@ def _dates(text: str) -> Iterator[_Said]:
 @cache
 def _pattern() -> re.Pattern[str]:
     names = "|".join(sorted(_MONTHS, key=len, reverse=True))
+    times = "|".join(sorted(load_words("before_months")))
+    between = r"(?:,|\.)?\s+(?:of\s+|de[l]?\s+)?"
     year, day = r"(?P<y{0}>(?:19|20)\d\d)", r"(?P<d{0}>[0-3]?\d)"
     forms = [
         rf"\b{day.format(0)}\.\s?(?P<m0>[01]?\d)\.\s?{year.format(0)}\b",
         rf"(?<![^\W\u2e80-\uffff]){year.format(1)}(?:[-年](?P<m1>[01]?\d)(?:[-月]{day.format(1)})?)?(?![0-9a-z])",
-        rf"(?:\b(?P<time>{_TIME_WORDS})\s+)?(?:\b{day.format(2)}(?:st|nd|rd|th|er)?{_BETWEEN})?"
-        rf"\b(?P<name>{names})\b\.?(?:\s+{day.format(3)}(?:st|nd|rd|th)?(?!\d))?(?:{_BETWEEN}{year.format(2)}\b)?",
+        rf"(?:\b(?P<time>{times})\s+)?(?:\b{day.format(2)}(?:st|nd|rd|th|er)?{between})?"
+        rf"\b(?P<name>{names})\b\.?(?:\s+{day.format(3)}(?:st|nd|rd|th)?(?!\d))?(?:{between}{year.format(2)}\b)?",
     ]
     return re.compile("|".join(forms), re.IGNORECASE)

@@ -43,10 +43,11 @@ from memstore.search.ranking import (
 )
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store import chunks, facts, postings, vector_indexes
-from memstore.store.active_model import ModelChanged, model_id
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
+from memstore.store.embedding_models import ModelChanged
 from memstore.store.postings import Matches
+from memstore.store.rows import model_id
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
@@ -58,7 +59,6 @@ MIN_CHUNKS_PER_INDEX = 100
 # Enough for filters that let a tenth through.
 MAX_NEAREST_CHUNKS = 1000
 MIN_REORDERED_HITS = 10
-FILTER_ROUNDS = (1000, 10_000, 100_000)
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
@@ -341,7 +341,7 @@ async def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, coun
     if filters.is_unfiltered:
         return ordered[:count]
     allowed: list[int] = []
-    for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
+    for start, stop in pairwise((0, 1000, 10_000, 100_000, len(ordered))):
         batch = ordered[start:stop]
         if batch and len(allowed) < count:
             passing = {number for number, _ in await chunks.filter_chunks(tx, filters, numbers=batch)}

@@ -16,10 +16,9 @@ from memstore._compat import to_thread
 from memstore.models import Chunk, ChunkKey, Tier
 from memstore.providers import Vectors
 from memstore.store import embedding_models
-from memstore.store.active_model import Model
 from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import NewChunk
+from memstore.store.rows import EmbeddingModel, NewChunk
 from memstore.store.sql import statements
 from memstore.store.tokenize import TOKENIZER_VERSION, hash_terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
@@ -72,7 +71,7 @@ class Filters:
         return values | hidden
 
 
-async def add(tx: Transaction, chunks: Sequence[NewChunk], model: Model | None) -> int:
+async def add(tx: Transaction, chunks: Sequence[NewChunk], model: EmbeddingModel | None) -> int:
     """Store chunks with terms and vectors of a model; return how many.
 
     Raises `ConcurrentUpdate` if another worker stored some, and as `embedding_models.lock` does.

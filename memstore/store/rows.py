@@ -1,17 +1,18 @@
-"""Rows that the async code and its blocking twin share: pending work of derivers, and rows of exports and imports."""
+"""Rows that the async code and its blocking twin share: embedding models, pending work, and rows of exports."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from uuid import UUID
 
 from sqlmodel import SQLModel
 
+from memstore import ids
 from memstore.models import Chunk, Conversation, FactColumns, Json, Message, Summary
-from memstore.providers import Vectors
+from memstore.providers import Embedder, Vectors
 
 Row = Message | Summary | FactColumns
 M = TypeVar("M", bound=SQLModel)
@@ -30,6 +31,32 @@ def row_builder(model: type[M]) -> Callable[..., M]:
         return made
 
     return build
+
+
+ModelState: TypeAlias = Literal["serving", "building", "retired"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingModel:
+    """An embedding model of the store."""
+
+    id: UUID
+    name: str
+    dimensions: int
+    state: ModelState = "serving"
+
+    @classmethod
+    def of(cls, embedder: Embedder) -> EmbeddingModel:
+        return cls(model_id(embedder), embedder.name, embedder.dimensions)
+
+
+def model_id(embedder: Embedder | None) -> UUID:
+    """Return the id of the vectors by an embedder; an id of its own stands for none."""
+    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
+
+
+def id_of(model: EmbeddingModel | None) -> UUID | None:
+    return None if model is None else model.id
 
 
 @dataclass(frozen=True, slots=True)

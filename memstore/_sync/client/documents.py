@@ -13,12 +13,12 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, messages
 from memstore._sync.store.documents import Distance, Match
-from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.embedding_models import MODELS, ensure_active
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
-from memstore.store.active_model import Model, ensure_active, model_id
+from memstore.store.rows import EmbeddingModel, model_id
 
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
@@ -124,7 +124,7 @@ class Documents:
             # An application's own is none of the store's models.
             if self._embedder is None and embedder is not None and any(vectors):
                 chunks.lock_user(tx)
-                embedding_models.lock(tx, Model.of(embedder), for_documents=True)
+                embedding_models.lock(tx, EmbeddingModel.of(embedder), for_documents=True)
             if unchanged is not None:
                 # A document that is not there cannot be locked.
                 chunks.lock_user(tx)

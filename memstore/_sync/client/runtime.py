@@ -10,7 +10,7 @@ from typing import Any
 
 from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.embedding_models import ModelChanged, load_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError
 from memstore.ingest.redaction import Redactor, redactor_for
@@ -30,7 +30,6 @@ from memstore.providers import (
 )
 from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
-from memstore.store.active_model import ModelChanged, choose_embedder
 from memstore.strategies import as_json
 
 
@@ -81,9 +80,7 @@ class Runtime:
         """
         if self._active is None:
             setting = self.load_embedder()
-            with self.database.admin_transaction() as tx:
-                models = tx.get(MODELS)
-            self._active = (choose_embedder(models, setting, self.load_embedder_by_name),)
+            self._active = (load_active_embedder(self.database, setting, self.load_embedder_by_name),)
         return self._active[0]
 
     def run_with_embedder(self, task: Callable[[Embedder | None], Any]) -> Any:

@@ -27,7 +27,7 @@ from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.models.contexts import MAX_PREVIEW_CHARS
 from memstore.providers import Embedder, Reranker, TokenCounter
-from memstore.store.active_model import model_id
+from memstore.store.rows import model_id
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of

@@ -16,8 +16,7 @@ from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
-from memstore.store.active_model import Model
-from memstore.store.rows import NewChunk, PendingWork, Row
+from memstore.store.rows import EmbeddingModel, NewChunk, PendingWork, Row
 
 MIN_CHUNK_TOKENS = 16
 # A batch is held in memory, and a message may have megabytes.
@@ -109,7 +108,7 @@ def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | 
 
 
 def add_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: EmbeddingModel | None
 ) -> None:
     """Let recall find a fact."""
     chunk = chunk_of(fact, 0, (0, len(fact.text)), conversation)
@@ -117,7 +116,7 @@ def add_fact_chunk(
 
 
 def restore_fact_chunk(
-    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: Model | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: EmbeddingModel | None
 ) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
     if not chunks.has_chunks(tx, fact.id):

@@ -27,14 +27,13 @@ from memstore._sync.store import (
 from memstore._sync.store.chunks import speaker_prefixed
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.documents import MissingVector
-from memstore._sync.store.embedding_models import MODELS
 from memstore._sync.store.vectors import ChunkWithoutVector, UserReach
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import DatabaseError
 from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
-from memstore.store.active_model import Model, ensure_none_building
 from memstore.store.errors import ConcurrentUpdate
+from memstore.store.rows import EmbeddingModel
 
 # Chunks or documents: at most so many are lost when this is killed, and writers wait for no more at the end.
 MAX_BATCH_ITEMS = 256
@@ -72,7 +71,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     the embedder refuses get none, and are reported. Raises `Conflict` if another process migrates, or if a migration to
     a third embedder is not done.
     """
-    model = Model.of(target)
+    model = EmbeddingModel.of(target)
     counts = _Counts(progress)
     with embedding_models.advisory_lock(database):
         is_active = (embedding_models.begin(database, model)).id == model.id
@@ -93,7 +92,7 @@ class _Migration:
 
     database: Database
     dependencies: Dependencies
-    model: Model
+    model: EmbeddingModel
     is_active: bool
     counts: _Counts
     done: dict[UUID, int] = field(default_factory=dict)
@@ -212,10 +211,7 @@ def clean(database: Database) -> MigrationReport:
     """
     done: Counter[str] = Counter()
     with embedding_models.advisory_lock(database):
-        with database.admin_transaction() as tx:
-            models = tx.get(MODELS)
-        ensure_none_building(models)
-        retired = [model.id for model in models if model.state == "retired"]
+        retired = embedding_models.read_retired(database)
         for user, _ in messages.everybody(database):
             removed = _clean_user(database, user, retired) if retired else 0
             done.update(users=int(removed > 0), vectors=removed)

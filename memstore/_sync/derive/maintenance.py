@@ -15,14 +15,12 @@ from uuid import UUID
 from memstore._sync.derive.erasure import ErasureTarget, erase
 from memstore._sync.store import chunks, erasure, postings, vector_indexes
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.embedding_models import MODELS, active_model
 from memstore._sync.store.postings import PostingReach
 from memstore.models import ErasureScope
 from memstore.settings import Settings
-from memstore.store.active_model import Model, active_model
 from memstore.store.errors import ConcurrentUpdate
-
-RENEWAL_BATCH_CHUNKS = 2000
+from memstore.store.rows import EmbeddingModel
 
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -59,7 +57,7 @@ def renew_terms(database: Database, user: UUID) -> None:
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as tx:
             version = tx.result(erasure.VERSION)
-            batch = chunks.terms_to_renew(tx, after, RENEWAL_BATCH_CHUNKS)
+            batch = chunks.terms_to_renew(tx, after, limit=2000)
         if not batch:
             break
         seen, renewed = True, chunks.hash_anew(user, batch)
@@ -132,7 +130,7 @@ def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
         after = run[-1].number
 
 
-def _find_unindexed(database: Database, user: UUID) -> Model | None:
+def _find_unindexed(database: Database, user: UUID) -> EmbeddingModel | None:
     """Return the active model if the user's vectors of it could have an index, and have none."""
     with database.user_transaction(user) as tx:
         models = tx.get(MODELS)

@@ -25,13 +25,12 @@ from memstore._sync.derive.maintenance import renew_terms, run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
 from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import MODELS
+from memstore._sync.store.embedding_models import ModelChanged, load_active_embedder
 from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
-from memstore.store.active_model import Model, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -243,28 +242,12 @@ def advance(database: Database, deriver: Deriver, group: Sequence[PendingWork], 
         return []
 
 
-class UserState(NamedTuple):
-    """The user's version and the store's models: results are saved only if both are still the same."""
-
-    version: UserVersion | None
-    models: Sequence[Model]
-
-    @classmethod
-    def of(cls, tx: Transaction) -> UserState:
-        """Return the state that a transaction was opened with, by `READ_STATE`."""
-        return cls(tx.result(erasure.VERSION), tx.result(MODELS))
-
-
-READ_STATE = (erasure.VERSION, MODELS)
-
-
 class Step(NamedTuple):
-    """The next batch of a conversation, the deriver with the active embedder, and the user's state then."""
+    """The next batch of a conversation, and the user's version when it was loaded."""
 
     work: PendingWork
-    deriver: Deriver
     batch: Any
-    state: UserState
+    version: UserVersion | None
 
 
 def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork], run: RunState) -> list[PendingWork]:
@@ -273,16 +256,17 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
     A conversation that another process derives at the same time is left out. If something of the user was erased
     meanwhile, or another embedder became active, the conversation takes the step again.
     """
+    deriver = _with_active_embedder(database, deriver)
     steps = [_load(database, deriver, work) for work in group]
     recipe = _read_recipe(deriver)
+    results = _compute(database, group[0], deriver, [step.batch for step in steps])
     done: list[PendingWork] = []
     again: list[PendingWork] = []
-    for step, result in zip(steps, _compute(database, steps), strict=True):
-        work = step.work
+    for (work, _, version), result in zip(steps, results, strict=True):
         try:
             made_by = result.recipe or recipe
-            with erasure.transaction_if_unchanged(database, work.user_id, step.state.version) as tx:
-                counts = step.deriver.save(tx, result)
+            with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
+                counts = deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     tx.events.append(event)
@@ -293,8 +277,9 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate | ModelChanged):
                 raise
-            with database.user_transaction(work.user_id, READ_STATE) as tx:
-                rest = watermarks.watermark(tx, work) if UserState.of(tx) != step.state else None
+            with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+                is_outdated = isinstance(error, ModelChanged) or tx.result(erasure.VERSION) != version
+                rest = watermarks.watermark(tx, work) if is_outdated else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -305,30 +290,21 @@ def run_step(database: Database, deriver: Deriver, group: Sequence[PendingWork],
 
 
 def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    with database.user_transaction(work.user_id, READ_STATE) as tx:
-        state = UserState.of(tx)
+    with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
         batch = deriver.load(tx, work, deriver.producer.batch_size)
-    return Step(work, _with_active_embedder(deriver, state), batch, state)
+        return Step(work, batch, tx.result(erasure.VERSION))
 
 
-def _with_active_embedder(deriver: Deriver, state: UserState) -> Deriver:
+def _with_active_embedder(database: Database, deriver: Deriver) -> Deriver:
     """Return the deriver with the active embedder. Raises `EmbedderMismatch`."""
-    dependencies = deriver.dependencies.for_models(state.models)
-    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
+    dependencies = deriver.dependencies
+    embedder = load_active_embedder(database, dependencies.embedder, dependencies.load_by_name)
+    if embedder is dependencies.embedder:
+        return deriver
+    return type(deriver)(replace(dependencies, embedder=embedder))
 
 
-def _compute(database: Database, steps: Sequence[Step]) -> list[DerivedBatch]:
-    """Return the result of each step; neighbours of one embedder are computed together."""
-    results: list[DerivedBatch] = []
-    for _, group in groupby(steps, lambda step: step.deriver.dependencies.model):
-        same = list(group)
-        results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
-    return results
-
-
-def _compute_batches(
-    database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
-) -> Sequence[DerivedBatch]:
+def _compute(database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]) -> Sequence[DerivedBatch]:
     """Return the results of batches; the cost of a failure is stored first."""
     try:
         return deriver.compute(batches)
@@ -396,17 +372,17 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
     results: list[DerivedBatch] = []
     try:
         done_seq = 0
-        with database.user_transaction(work.user_id, READ_STATE) as tx:
-            state = UserState.of(tx)
-        active_deriver: Any = _with_active_embedder(deriver, state)
+        active_deriver: Any = _with_active_embedder(database, deriver)
+        with database.user_transaction(work.user_id, [erasure.VERSION]) as tx:
+            version = tx.result(erasure.VERSION)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as tx:
                 batch = active_deriver.reload(tx, rest, active_deriver.producer.batch_size, results)
-            results += _compute_batches(database, rest, active_deriver, [batch])
+            results += _compute(database, rest, active_deriver, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        with erasure.transaction_if_unchanged(database, work.user_id, state.version) as tx:
+        with erasure.transaction_if_unchanged(database, work.user_id, version) as tx:
             recipe = results[0].recipe or recipe
             sessions = [result.llm_session for result in results if result.llm_session]
             invalid = [response for session in sessions for response in session.invalid_responses]

@@ -27,8 +27,7 @@ from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store.active_model import model_id
-from memstore.store.rows import ItemRow, NewChunk
+from memstore.store.rows import ItemRow, NewChunk, model_id
 
 FindNew = Callable[[Transaction, Sequence[Entry[Any]]], Any]
 

@@ -23,6 +23,7 @@ import numpy as np
 from memstore._sync.store import chunks, facts, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.embedding_models import ModelChanged
 from memstore._sync.store.postings import Matches
 from memstore.models import ChunkKey, Hit, Scope, Tier
 from memstore.providers import Embedder, Reranker, Scores, SelectiveEmbedder, Vectors, check_numbers, embed_query
@@ -30,7 +31,7 @@ from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark
 from memstore.search.questions import asks_for_now, without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
-from memstore.store.active_model import ModelChanged, model_id
+from memstore.store.rows import model_id
 from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
@@ -42,7 +43,6 @@ MIN_CHUNKS_PER_INDEX = 100
 # Enough for filters that let a tenth through.
 MAX_NEAREST_CHUNKS = 1000
 MIN_REORDERED_HITS = 10
-FILTER_ROUNDS = (1000, 10_000, 100_000)
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
@@ -323,7 +323,7 @@ def _filter_numbers(tx: Transaction, filters: Filters, numbers: Rows, count: int
     if filters.is_unfiltered:
         return ordered[:count]
     allowed: list[int] = []
-    for start, stop in pairwise((0, *FILTER_ROUNDS, len(ordered))):
+    for start, stop in pairwise((0, 1000, 10_000, 100_000, len(ordered))):
         batch = ordered[start:stop]
         if batch and len(allowed) < count:
             passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=batch)}

@@ -17,9 +17,8 @@ from memstore._sync.store import embedding_models
 from memstore._sync.store.database import Read, Transaction, read_all, read_one
 from memstore.models import Chunk, ChunkKey, Tier
 from memstore.providers import Vectors
-from memstore.store.active_model import Model
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import NewChunk
+from memstore.store.rows import EmbeddingModel, NewChunk
 from memstore.store.sql import statements
 from memstore.store.tokenize import TOKENIZER_VERSION, hash_terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
@@ -72,7 +71,7 @@ class Filters:
         return values | hidden
 
 
-def add(tx: Transaction, chunks: Sequence[NewChunk], model: Model | None) -> int:
+def add(tx: Transaction, chunks: Sequence[NewChunk], model: EmbeddingModel | None) -> int:
     """Store chunks with terms and vectors of a model; return how many.
 
     Raises `ConcurrentUpdate` if another worker stored some, and as `embedding_models.lock` does.

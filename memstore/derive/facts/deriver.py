@@ -39,11 +39,10 @@ from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
 from memstore.models.messages import SESSION_GAP
-from memstore.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
-from memstore.store.active_model import Model, id_of, model_id
+from memstore.store import chunks, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
-from memstore.store.rows import PendingWork, StaleWork
+from memstore.store.rows import EmbeddingModel, PendingWork, StaleWork, id_of, model_id
 
 MAX_COMPARED_FACTS = 64
 
@@ -56,7 +55,11 @@ class Redo(NamedTuple):
 
 
 async def apply_fact(
-    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID], redo: Redo | None = None
+    tx: Transaction,
+    new: FactDraft,
+    model: EmbeddingModel | None,
+    candidates: Collection[UUID],
+    redo: Redo | None = None,
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
@@ -92,7 +95,7 @@ async def apply_fact(
 
 
 async def _load_known(
-    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID]
+    tx: Transaction, new: FactDraft, model: EmbeddingModel | None, candidates: Collection[UUID]
 ) -> list[KnownFact]:
     """Return the facts that a new one is judged by. Whatever the user was called in them, it is one subject."""
     related = related_subjects(new.fact, new.speaker) if new.slot is not None else None
@@ -150,7 +153,11 @@ def _same_statement(new: FactDraft, known: Sequence[KnownFact]) -> KnownFact | N
 
 
 async def _reinforce(
-    tx: Transaction, new: FactDraft, duplicate: KnownFact, other_facts: Sequence[KnownFact], model: Model | None
+    tx: Transaction,
+    new: FactDraft,
+    duplicate: KnownFact,
+    other_facts: Sequence[KnownFact],
+    model: EmbeddingModel | None,
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     await facts.note_first_said(tx, duplicate.fact.id, new.fact.occurred_at)
@@ -198,14 +205,15 @@ def _read_columns(fact: FactColumns) -> dict[str, Any]:
 # -- what people enter
 
 
-async def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: Model | None) -> None:
+async def apply_manual_fact(
+    tx: Transaction, new: FactDraft, stored: FactColumns | None, model: EmbeddingModel | None
+) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
     It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    await embedding_models.lock(tx, model)
     [near] = await facts.nearest(tx, [(fact, "", new.vector)], id_of(model))
     known = await facts.known(tx, fact, new.compared_attribute, None, new.vector, id_of(model), near)
     other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
@@ -243,7 +251,7 @@ async def _execute(
     fact: FactColumns,
     decision: Resolution,
     said_at: datetime,
-    model: Model | None,
+    model: EmbeddingModel | None,
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
@@ -266,7 +274,9 @@ async def _execute(
         await facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-async def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: Model | None) -> datetime | None:
+async def _activate(
+    tx: Transaction, new: FactDraft, fact: FactColumns, model: EmbeddingModel | None
+) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
@@ -416,7 +426,6 @@ class FactDeriver:
             await chunks.lock_user(tx)
             erased = await messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
-            await embedding_models.lock(tx, model)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = await facts.nearest(

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import exp
 
 from memstore.language import (
+    LETTERS,
     NUMBER,
     WORD,
-    compile_phrases,
     is_question,
     load_days,
-    load_numbers,
     load_phrases,
     load_words,
 )
@@ -32,129 +31,53 @@ TOOL_SPEAKER = "Tool"
 ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 
 ECHO_TURNS = 6
-# How likely it is that an expert would tell a decision in a clause, and a number: two logistic regressions on 48
-# sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
+# How likely it is that an expert would tell a decision in a clause, and a number, as logits by cue: two logistic
+# regressions on 48 sessions with listed decisions and numbers (docs/reference/measurements.md). Cues without which as
+# much is told are gone.
 BIAS = (-1.6, -4.4)
 WEIGHTS: dict[str, tuple[float, float]] = {
-    "recap": (1.2, 0.6),
     "agrees": (1.0, 0.0),
-    "stays": (0.9, 0.2),
     "date": (0.7, 1.2),
     "echo": (0.7, 0.4),
-    "number again": (0.6, 0.3),
-    "thirteen words": (0.6, -0.1),
-    "said first": (0.6, -0.2),
-    "six stems": (0.5, 0.3),
-    "eight words": (0.5, 0.2),
+    "settles first": (0.6, -0.2),
+    "6 stems or more": (0.5, 0.3),
+    "8 to 12 words": (0.5, 0.2),
     "intends": (0.4, 0.3),
-    "short echo": (0.4, 0.3),
     "taken up": (0.4, -0.1),
-    "concludes": (0.4, -0.3),
     "before question": (0.3, 0.1),
     "closes": (0.3, 0.0),
     "chooses": (0.2, 0.6),
-    "count": (0.1, 0.4),
-    "long number": (-0.1, 0.5),
     "number": (-0.2, 2.4),
     "figure": (-0.2, 1.7),
-    "one stem": (-0.3, -0.4),
-    "others": (-0.4, -0.3),
     "self": (-0.4, -0.4),
     "assistant": (-0.4, -0.5),
-    "later part": (-0.5, 0.2),
-    "new": (-0.7, -0.2),
     "is": (-0.8, -0.4),
     "start": (-1.1, 0.3),
 }
 
 
-def _any(*words: str) -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(words)})\b")
-
-
-def _phrases(text: str) -> re.Pattern[str]:
-    return compile_phrases(text, ignore_case=False)
-
-
 # All but names are searched in lower-cased text, which takes half the time of ignoring case.
 NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
-_MONTH = f"(?:{'|'.join(sorted({name[:3] for name in load_words('months', 'en', 'de')}))})"
-_MONEY = r"[€$£]\s?\d|\d\s?(?:[€$£]|(?:euros?|dollars?|pounds?)\b)"
-_DATE = re.compile(rf"{_MONEY}|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|\b{_MONTH}\w* \d")
-_FIGURE = re.compile(
-    rf"{_DATE.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square|times|hours?"
-    r"|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?|tage|wochen?"
-    r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
-    r"|\b\d{2,}\b"
-)
-_COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
-_COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
-_COUNTS |= {"twice", "zweimal", "dreimal"}
 _CALENDAR = load_days("en", "de") | (load_words("months", "en", "de") - {"may"})
+_DATES_AND_SUMS = _CALENDAR | load_words("currencies")
+_UNITS = _DATES_AND_SUMS | load_words("units")
 _WHEN = load_phrases("when", ignore_case=False)
 _MATTERS = load_phrases("matters", ignore_case=False)
-_FIRST_PERSON = _phrases("i, my, we, our, ich, mein*, wir, unser*")
+_FIRST_PERSON = load_phrases("first_person", ignore_case=False)
 _PLEASANTRY = load_phrases("pleasantries", ignore_case=False, opens=True)
 _FILLING = load_words("filling")
-# A choice, and what follows from one.
-_ACTS, _DOES = (f"(?:{'|'.join(sorted(load_words('acts', code)))})" for code in ("en", "de"))
-_DOES += r"\w{0,3}"
-_CHOOSES = _any(
-    rf"(?:i|we)(?:['’](?:ll|d|m|re)| will| would| am| are)?(?: rather| just| also| only| now| then)? {_ACTS}",
-    rf"i['’]?ll|we['’]?ll|let['’]?s|(?:ich|wir) (?:{_DOES}|will|wollen|werde\w*)|{_DOES} (?:ich|wir|das|den|die|es)",
-)
-_SAID_FIRST = re.compile(
-    r"^\W*(?:yes|yeah|yep|ok(?:ay)?|fine|agree\w*|deal|doing that|done|exactly|perfect|ja|genau|gut|einverstanden|passt"
-    r"|stimmt)\b|^\W*(?:(?:right|good|hm+|true|well|na|puh|ok|gut)\b\W*)*(?:so|then|also|dann|heißt)\b"
-    r"|^\W*(?:ok(?:ay)? |so )*(?:no (?!idea|problem|worries|doubt)[\w-]+|keine? )"
-)
-# An assistant's turn that says back what was settled has a sentence that begins so.
-_RECAP = re.compile(
-    r"^\W*(?:noted|understood|so:|so (?:you|we|that)|to (?:sum up|recap)|in short|in summary|summary|recap|agreed"
-    r"|settled|decided|for the (?:minutes|record)|then:|also:|also (?!\w+ (?:wollt|will))|dann (?:also|halte)|notiert"
-    r"|verstanden|zusammengefasst|zusammenfassung|ich halte fest|festgehalten|protokoll|fazit|abgemacht)(?!\w)"
-)
-_UNSURE = _any(
-    r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
-    r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
-)
-_OPENING = re.compile(  # what only begins a sentence
-    r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
-    r"|(?:(?:well|fine|great|good|right|so|lovely|perfect|sure|gut|super|prima|klar|schön)\b\s*[,.!…]+\s*))+",
-    re.IGNORECASE,
-)
+_SETTLES_FIRST = load_phrases("settles", ignore_case=False, opens=True)
+_OPENING = load_phrases("openings", opens=True)
 # All words of an agreement, and those of which it has one: "Yes! let's do that."
-_AGREEMENT_SIGNS = frozenset(["+1", "👍"])
-_AGREEING = load_words("agreeing") | _AGREEMENT_SIGNS
-_SPOKEN = re.compile(r"\+1|👍|[^\W_]+")
-_SOUND = re.compile(r"hm+|(?:ha)+")
+_AGREEING = load_words("agreeing")
 _AGREES = load_phrases("agrees", ignore_case=False)
-_PROPOSES = _phrases(
-    "could, would, lets, let's, i'd, should, how about, recommend, better, instead, then, rather, suggest, könn*, würd*"
-    ", sollt*, besser, lieber, dann, statt, vorschlag, wär*"
-)
 _CUES = {
-    "figure": _phrases("twice *, zweimal *, dreimal *, three times *"),
-    "stays": load_phrases("stays", ignore_case=False),
-    "concludes": re.compile(
-        r"^\W*(?:(?:ok(?:ay)?|right|good|fine|well|yes|ja|gut|na|and|und|but|aber)\b\W*)*(?:so|then|also|dann|heißt)\b"
-        r"|[, ](?:then|so|dann|also)\b[.!]*$|\bthen\b|, (?:so|also|dann)\b"
-    ),
-    "intends": _any(
-        r"(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)",
-        r"will (?:be|do|put|take|make|come|write|ask|send|pay|call)",
-        r"(?:i|we) (?:need|must)|needs? to|must|due|deadline|appointment|muss|müssen|soll|frist|termin",
-        rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
-    ),
-    "is": _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben"),
-    "others": _phrases(
-        "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband"
-        ", my son, my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann"
-        ", mein* frau, mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
-    ),
+    "chooses": load_phrases("choices", ignore_case=False),
+    "intends": load_phrases("intentions", ignore_case=False),
+    "is": load_phrases("states_of_things", ignore_case=False),
 }
-_SAYS_ALONE = {"filler", "echo", "short echo", "number"}
-_SETTLING = {"chooses", "stays", "concludes", "said first", "agrees"}
+_SAYS_ALONE = {"filler", "echo", "number"}
+_SETTLING = {"chooses", "settles first", "agrees"}
 
 
 def score_sentence(sentence: str) -> float:
@@ -185,7 +108,7 @@ class Clause:
 
     @cached_property
     def settles(self) -> bool:
-        return "recap" in self.cues if self.speaker == ASSISTANT_SPEAKER else not _SETTLING.isdisjoint(self.cues)
+        return self.speaker != ASSISTANT_SPEAKER and not _SETTLING.isdisjoint(self.cues)
 
     @property
     def is_empty(self) -> bool:
@@ -213,7 +136,6 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     for turn, numbers in enumerate(turns):
         last_turn |= {stem: turn for number in numbers for _, _, stems in parts[number] for stem in stems}
     names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
-    counts = Counter(number for _, sentence in lines for number in NUMBER.findall(sentence))
     earlier_turn: dict[str, int] = {}  # the last turn that had a stem, until now
     clauses: list[Clause] = []
     start = 0
@@ -224,8 +146,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         _mark_answered(clauses[start:], lines[numbers[0]][1].lower())
         of_turn = {"start"} if turn < 2 else set()
         if speaker == ASSISTANT_SPEAKER:
-            is_recap = any(_RECAP.match(lines[number][1].lower()) for number in numbers)
-            of_turn |= {"assistant", "recap"} if is_recap else {"assistant"}
+            of_turn.add("assistant")
         question: int | None = None
         proposal: int | None = None
         start, is_first = len(clauses), True
@@ -234,19 +155,19 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
             is_asked, is_filler = is_question(sentence), _has_only(sentence, _FILLING)
             for place, (text, alone, stems) in enumerate(parts[number]):
                 low = text.lower().rstrip(" ,;")
-                cues = {"question"} if is_asked else of_turn | _find_cues(text, low, counts, stems)
+                cues = {"question"} if is_asked else of_turn | _find_cues(low, stems)
                 if stems and not is_asked:
                     said_stems = [stem for stem in stems if stem not in names]
                     echo = sum(turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS for stem in said_stems)
                     comes_back = any(last_turn[stem] > turn for stem in said_stems)
-                    cues |= _find_echo(echo / len(stems), len(WORD.findall(text)), comes_back)
-                cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
-                cues |= {"later part"} if place else set()
+                    cues |= {"closes"} if echo and not comes_back else set()
+                    cues |= {"echo"} if echo >= 0.4 * len(stems) else set()
+                cues |= {"settles first"} if not place and _SETTLES_FIRST.match(sentence) else set()
                 cues |= {"filler"} if is_filler else set()
                 needs = None if alone else len(clauses) - 1
                 if is_first and speaker != ASSISTANT_SPEAKER and not is_asked:
                     about = question if question is not None else asked if asked is not None else offered
-                    if about is not None and _agrees(sentence) and _has_only(sentence, _AGREEING):
+                    if about is not None and _AGREES.search(sentence) and _has_only(sentence, _AGREEING):
                         needs = about
                         cues.add("agrees")
                     elif asked is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
@@ -254,7 +175,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_asked:
                     is_first = False
-                    if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
+                    if proposal is None and speaker == ASSISTANT_SPEAKER:
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_asked else None
         earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
@@ -266,36 +187,32 @@ def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[st
     if speaker == TOOL_SPEAKER:
         return [(sentence, True, terms(sentence))]
     (first, alone), *rest = split_clauses(sentence)
-    opening = _OPENING.match(first)
-    if opening and len(first[opening.end() :].split()) > 1:
-        first = first[opening.end() :]
-    return [(text, alone, terms(text)) for text, alone in [(first, alone), *rest]]
+    return [(text, alone, terms(text)) for text, alone in [(_without_opening(first), alone), *rest]]
 
 
-def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
+def _without_opening(text: str) -> str:
+    """Return a sentence without the words that only begin it: "Ok, fine, we take it." is "we take it."."""
+    while opening := _OPENING.match(text):
+        rest = text[opening.end() :]
+        if not rest.startswith((",", ".", "!", "…")) or len(rest.split()) < 2:
+            break
+        text = rest.lstrip(" ,.!…")
+    return text
+
+
+def _find_cues(low: str, stems: Collection[str]) -> set[str]:
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
-    words = set(WORD.findall(low))
+    words = WORD.findall(low)
     cues |= {"number"} if NUMBER.search(low) else set()
-    cues |= {"count"} if not words.isdisjoint(_COUNTS) else set()
-    cues |= {"self"} if not words.isdisjoint(("i", "we", "ich", "wir")) else set()
-    cues |= {"chooses"} if _CHOOSES.search(low) and not _UNSURE.search(low) else set()
-    cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
-    count = len(WORD.findall(text))
-    cues |= {"thirteen words"} if count > 12 else {"eight words"} if count > 7 else set()
-    # Few have one.
+    cues |= {"self"} if not {"i", "we", "ich", "wir"}.isdisjoint(words) else set()
+    cues |= {"6 stems or more"} if len(stems) > 5 else set()
+    cues |= {"8 to 12 words"} if 7 < len(words) < 13 else set()
     if "number" in cues:
-        numbers = NUMBER.findall(low)
-        cues |= {"date"} if _DATE.search(low) else set()
-        cues |= {"figure"} if _FIGURE.search(low) else set()
-        cues |= {"long number"} if any(len(number) > 2 for number in numbers) else set()
-        cues |= {"number again"} if any(counts[number] > 1 for number in numbers) else set()
-    return cues
-
-
-def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
-    cues = set() if comes_back else {"closes"} if share else {"new"}
-    cues |= {"echo"} if share >= 0.4 else set()
-    cues |= {"short echo"} if share and count < 7 else set()
+        letters = set(LETTERS.findall(low))
+        is_money = any(sign in low for sign in "€$£")
+        cues |= {"date"} if is_money or not letters.isdisjoint(_DATES_AND_SUMS) else set()
+        is_long = any(len(number) > 1 for number in NUMBER.findall(low))
+        cues |= {"figure"} if is_long or is_money or "%" in low or not letters.isdisjoint(_UNITS) else set()
     return cues
 
 
@@ -308,28 +225,14 @@ def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
             clause.cues.add("taken up")
 
 
-def _has_only(text: str, words: Collection[str]) -> bool:
-    return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
+def _has_only(text: str, words: frozenset[str]) -> bool:
+    return words.issuperset(WORD.findall(text))
 
 
-def _agrees(text: str) -> bool:
-    words = _SPOKEN.findall(text)
-    return words == ["that"] or not _AGREEMENT_SIGNS.isdisjoint(words) or _AGREES.search(text) is not None
-
-
-_JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
-_CUT = re.compile(
-    rf"(?<=[,;])\s(?=(?P<joined>{_JOINED}\b)?)|\s(?=[–—-]+ )"
-    r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
-    re.IGNORECASE,
-)
-_REASON = _phrases("because, cos, weil, denn")
-_OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
-_WHOLE = _phrases(
-    "if, unless, whether, when, said, says, say, think, thinks, thought, told, wenn, falls, ob, dass, meint, sagt"
-    ", sagte, glaubt"
-)
-_NOT = _phrases("no, not, never, none, cannot, *n't, dont, but, nicht, kein*, nie, aber, sondern")
+_CUT = re.compile(r"(?<=[,;])\s|\s(?=[–—-]+ )")
+_JOINING = load_words("joining")
+_WHOLE = load_phrases("reported", ignore_case=False)
+_NOT = load_phrases("contrasts", ignore_case=False)
 
 
 def split_clauses(sentence: str) -> list[tuple[str, bool]]:
@@ -341,22 +244,16 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
     if is_question(sentence) or '"' in sentence or "“" in sentence:
         return [(sentence, True)]
     is_whole = bool(_WHOLE.search(sentence.lower()))
-    cuts = list(_CUT.finditer(sentence))
-    ends = [*(cut.start() for cut in cuts), len(sentence)][1:]
+    cuts = [match.start() for match in _CUT.finditer(sentence)]
     clauses: list[tuple[str, bool]] = []
     start, alone = 0, True
-    for cut, end in zip(cuts, ends, strict=True):
-        left, piece, rest = sentence[start : cut.start()], sentence[cut.end() : end].lower(), sentence[cut.end() :]
+    for cut, end in pairwise([*cuts, len(sentence)]):
+        left, piece, rest = sentence[start:cut], sentence[cut:end].lower(), sentence[cut + 1 :]
         if len(left.split()) < 3 or len(rest.split()) < 2 or left.count("(") > left.count(")"):
             continue
-        if _REASON.match(piece):
-            if _NOT.search(left.lower()):
-                continue
-        else:
-            if is_whole and _WHOLE.search(piece):
-                continue
-            if _NOT.search(piece) and not (_OWN.match(piece) and _CHOOSES.search(left.lower())):
-                continue
+        if _NOT.search(piece) or (is_whole and _WHOLE.search(piece)):
+            continue
         clauses.append((left, alone))
-        start, alone = cut.end(), bool(cut["joined"]) and not is_whole and len(rest.split()) > 2
+        start = cut + 1
+        alone = not (is_whole or _JOINING.isdisjoint(WORD.findall(piece)[:1])) and len(rest.split()) > 2
     return [*clauses, (sentence[start:], alone)]

@@ -40,7 +40,6 @@ MAX_VERBATIM_TOKENS = 60
 # A longer one is a list or a listing, and would fill a summary alone.
 MAX_SENTENCE_TOKENS = 80
 SAME_SPEAKER_PREFIX = " "
-LINES_RECIPE_PREFIX = "extractive/"
 # A row without words: no chunk, no line of a context.
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"
 
@@ -161,7 +160,7 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     lines: list[Line] = []
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"
-        if not summary.recipe.startswith(LINES_RECIPE_PREFIX):
+        if not summary.recipe.startswith("extractive/"):
             lines += [Line(day, "Summary", text) for text in _sentences(summary.text)]
             continue
         for line in summary.text.splitlines():
@@ -189,8 +188,6 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-# Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
-CALL_SCORE = -0.5
 # What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
 CUES_WEIGHT = 12
 
@@ -198,7 +195,7 @@ CUES_WEIGHT = 12
 class ExtractiveSummarizer:
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/11"
+    recipe = "extractive/12"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -238,7 +235,8 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     ]
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = choice.weigh_words(stems, names, choice.NAMES * (1.25 - room_share / 2))
-    scores = [CALL_SCORE if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
+    # A call comes after all that was said, and where nobody spoke it stands alone.
+    scores = [-0.5 if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
     of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
     own_words = [choice.normalize(weights, lambda word: word not in of_speakers) for weights in words]
     numbers = [

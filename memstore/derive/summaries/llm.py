@@ -22,18 +22,13 @@ from memstore.models import Summary
 from memstore.providers import ChatModel
 
 VERSION = 1
-# Computed at once: what is lost when this is killed.
-BATCH_MESSAGES = 64
 MAX_ON_DEMAND_MESSAGES = 512
-# English has 0.75, most languages less.
-WORDS_PER_TOKEN = 0.6
 ANSWER_FRAME_TOKENS = 64
-# With more parts than that allows, the last ones are cut off.
-MIN_PART_TOKENS = 24
 
 
 class LLMSummarizer:
-    batch_size = BATCH_MESSAGES
+    # What is lost when this is killed.
+    batch_size = 64
     uses_llm = True
 
     def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
@@ -94,7 +89,8 @@ def write_summary(
     # The model's tokens may be shorter than the counter's.
     limit = 2 * max_tokens + ANSWER_FRAME_TOKENS
     groups = llm.split_to_window(partial(llm.make_chat, _system_prompt(max_tokens)), passages, session.model, limit)
-    share = max(MIN_PART_TOKENS, max_tokens // len(groups))
+    # With more parts than that allows, the last ones are cut off.
+    share = max(24, max_tokens // len(groups))
     chats = [llm.make_chat(_system_prompt(share), group) for group in groups]
     answers = [session.complete(chat, _Summary, 2 * share + ANSWER_FRAME_TOKENS).answer.summary for chat in chats]
     answer = "\n".join(" ".join(summary.split()) for summary in answers)
@@ -106,7 +102,8 @@ def write_summary(
 
 
 def _system_prompt(tokens: int) -> str:
-    return llm.load_prompt("summary").fill(words=max(10, round(tokens * WORDS_PER_TOKEN)))
+    # English has 0.75 words a token, most languages less.
+    return llm.load_prompt("summary").fill(words=max(10, round(tokens * 0.6)))
 
 
 def _truncate_to_sentence(text: str, max_tokens: int, count: Callable[[str], int]) -> str:

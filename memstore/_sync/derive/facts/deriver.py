@@ -18,7 +18,7 @@ from uuid import UUID
 from memstore._sync.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
 from memstore._sync.derive.facts.changes import with_outdated
 from memstore._sync.derive.facts.restoring import reapply, restore_spared
-from memstore._sync.store import chunks, embedding_models, facts, llm_usage, messages, watermarks
+from memstore._sync.store import chunks, facts, llm_usage, messages, watermarks
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
@@ -32,8 +32,7 @@ from memstore.derive.facts.reconcile import Resolution, end_of, reconcile, says_
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
 from memstore.models.messages import SESSION_GAP
-from memstore.store.active_model import Model, id_of, model_id
-from memstore.store.rows import PendingWork, StaleWork
+from memstore.store.rows import EmbeddingModel, PendingWork, StaleWork, id_of, model_id
 
 MAX_COMPARED_FACTS = 64
 
@@ -46,7 +45,11 @@ class Redo(NamedTuple):
 
 
 def apply_fact(
-    tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID], redo: Redo | None = None
+    tx: Transaction,
+    new: FactDraft,
+    model: EmbeddingModel | None,
+    candidates: Collection[UUID],
+    redo: Redo | None = None,
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
@@ -81,7 +84,9 @@ def apply_fact(
     return False
 
 
-def _load_known(tx: Transaction, new: FactDraft, model: Model | None, candidates: Collection[UUID]) -> list[KnownFact]:
+def _load_known(
+    tx: Transaction, new: FactDraft, model: EmbeddingModel | None, candidates: Collection[UUID]
+) -> list[KnownFact]:
     """Return the facts that a new one is judged by. Whatever the user was called in them, it is one subject."""
     related = related_subjects(new.fact, new.speaker) if new.slot is not None else None
     compared = new.fact, new.compared_attribute, new.spans[0], new.vector, id_of(model), candidates
@@ -138,7 +143,11 @@ def _same_statement(new: FactDraft, known: Sequence[KnownFact]) -> KnownFact | N
 
 
 def _reinforce(
-    tx: Transaction, new: FactDraft, duplicate: KnownFact, other_facts: Sequence[KnownFact], model: Model | None
+    tx: Transaction,
+    new: FactDraft,
+    duplicate: KnownFact,
+    other_facts: Sequence[KnownFact],
+    model: EmbeddingModel | None,
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     facts.note_first_said(tx, duplicate.fact.id, new.fact.occurred_at)
@@ -186,14 +195,15 @@ def _read_columns(fact: FactColumns) -> dict[str, Any]:
 # -- what people enter
 
 
-def apply_manual_fact(tx: Transaction, new: FactDraft, stored: FactColumns | None, model: Model | None) -> None:
+def apply_manual_fact(
+    tx: Transaction, new: FactDraft, stored: FactColumns | None, model: EmbeddingModel | None
+) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
     It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    embedding_models.lock(tx, model)
     [near] = facts.nearest(tx, [(fact, "", new.vector)], id_of(model))
     known = facts.known(tx, fact, new.compared_attribute, None, new.vector, id_of(model), near)
     other_facts = [prior for prior in known if prior.fact.id != fact.id and prior.fact.state == "active"]
@@ -231,7 +241,7 @@ def _execute(
     fact: FactColumns,
     decision: Resolution,
     said_at: datetime,
-    model: Model | None,
+    model: EmbeddingModel | None,
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
@@ -254,7 +264,7 @@ def _execute(
         facts.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: Model | None) -> datetime | None:
+def _activate(tx: Transaction, new: FactDraft, fact: FactColumns, model: EmbeddingModel | None) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
@@ -404,7 +414,6 @@ class FactDeriver:
             chunks.lock_user(tx)
             erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
-            embedding_models.lock(tx, model)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = facts.nearest(
