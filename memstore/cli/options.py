@@ -113,6 +113,9 @@ OnlyUserOption = Annotated[str | None, name_option("Of this user only.", "--user
 ConversationOption = Annotated[str, name_option("The conversation.", "--conversation", "-c")]
 AsOfOption = Annotated[datetime | None, time_option("What was known then, in ISO 8601.", "--as-of")]
 ViewerOption = Annotated[str | None, name_option("Only what this one may see; else MEMSTORE_CONTEXT_VIEWER.")]
+ScopeOption = Annotated[
+    str | None, name_option("Without what was said in another scope, such as another project.", "--scope")
+]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")]
 
 

@@ -35,6 +35,7 @@ def recall(
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: options.AsOfOption = None,
     viewer: options.ViewerOption = None,
+    scope: options.ScopeOption = None,
 ) -> None:
     """Find messages, summaries and facts about something, the best first."""
     with open_store() as store:
@@ -49,6 +50,7 @@ def recall(
             until=until,
             as_of=as_of,
             viewer=viewer,
+            scope=scope,
         )
         if not hits:
             hint_why_little(store, user, conversation)
@@ -72,6 +74,7 @@ def context(
     model: Annotated[str | None, option("NAME", "Count tokens as this model does, such as gpt-4o.")] = None,
     as_of: options.AsOfOption = None,
     viewer: options.ViewerOption = None,
+    scope: options.ScopeOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -94,6 +97,7 @@ def context(
                 model=model,
                 as_of=as_of,
                 viewer=viewer,
+                scope=scope,
                 format=format,
             )
         )
@@ -124,7 +128,7 @@ def conversations(
         listed = store.user(user).conversations(channel=channel)
         if not listed:
             hint_why_little(store, user)
-    output.print_models(listed, "last_seq", "created_at", "updated_at", "channel", "title", "name")
+    output.print_models(listed, "last_seq", "created_at", "updated_at", "channel", "scope", "title", "name")
 
 
 def facts(
@@ -136,10 +140,11 @@ def facts(
     ] = "active",
     subject: Annotated[str | None, name_option("About this one only.")] = None,
     as_of: options.AsOfOption = None,
+    scope: options.ScopeOption = None,
 ) -> None:
     """List the facts of a user, what matters first, with the first digits of their ids, which other commands take."""
     with open_store() as store:
-        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of)
+        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of, scope=scope)
         if not rows:
             hint_why_little(store, user, subject=subject)
     print_facts(rows)
@@ -150,11 +155,12 @@ def profile(
     budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="At most so many tokens.")] = 400,
     subject: Annotated[str | None, name_option("Of this one; by default the one that most facts are about.")] = None,
     as_of: options.AsOfOption = None,
+    scope: options.ScopeOption = None,
     explain: Annotated[bool, flag("--explain", "Say what is in, what was left out, and why.")] = False,
 ) -> None:
     """Show who somebody is, what holds, what is planned and how to answer them."""
     with open_store() as store:
-        shown = store.user(user).profile(budget, subject, as_of=as_of)
+        shown = store.user(user).profile(budget, subject, as_of=as_of, scope=scope)
         if not shown.lines:
             hint_why_little(store, user, subject=subject)
     output.print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)

@@ -47,7 +47,12 @@ def serve(
     asyncio.run(run(common.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
 
 
-def mcp(user: UserOption) -> None:
+def mcp(
+    user: UserOption,
+    scope: Annotated[
+        str | None, name_option("Of this project: what was said in another one is not told.", "--scope")
+    ] = None,
+) -> None:
     """Serve a user's memory to models, by the Model Context Protocol: search, add, update, forget, contexts.
 
     Over stdio, until standard input ends: clients such as Claude Desktop start it so. Over HTTP memstore serve does it.
@@ -70,12 +75,13 @@ def mcp(user: UserOption) -> None:
                 f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else common.database
             )
             environment["MEMSTORE_DATABASE_URL"] = whole
-        entry = {"command": program[0], "args": [*program[1:], "mcp", "--user", user], "env": environment}
+        in_scope = ["--scope", scope] if scope else []
+        entry = {"command": program[0], "args": [*program[1:], "mcp", "--user", user, *in_scope], "env": environment}
         print_json({"mcpServers": {"memstore": entry}})
         return
     from memstore.server.mcp.server import serve_stdio
 
-    asyncio.run(serve_stdio(user, common.database))
+    asyncio.run(serve_stdio(user, common.database, scope))
 
 
 def hook(

@@ -21,12 +21,13 @@ from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
+    Scopes,
     When,
     check_names,
     check_number,
     check_object,
-    check_text,
     to_list,
+    to_scope,
     to_utc,
 )
 from memstore.models import (
@@ -185,11 +186,12 @@ class AsyncConversationScope:
         *,
         title: str | None = None,
         channel: str | None = None,
+        scope: str | None = None,
         strategy: Strategies | None = None,
         sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
-        """Set the title, the channel, or the conversation's own settings; others stay.
+        """Set the title, the channel, the scope, or the conversation's own settings; others stay.
 
         `strategy` compresses the conversation in every later context: a name, an object such as
         `{"strategy": "tool_calls", "older_than": 10}`, a strategy of `memstore.strategies`, or a list of these, which
@@ -202,21 +204,20 @@ class AsyncConversationScope:
 
         >>> trip.update(title="Lisbon", strategy="summary_buffer", settings={"context_budget": 4000})
         """
-        for text, what in ((title, "the title"), (channel, "the channel")):
-            if text is not None:
-                check_text(text, what)
+        texts = {"title": title, "channel": channel, "scope": scope}
+        check_names(**texts)
         check_object(settings, "settings")
         arguments = {"strategy": strategy, "sections": sections}
         settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.user.name, conversation=self.name)
-        title, channel = redactor.redact(title), redactor.redact(channel)
+        texts = {name: redactor.redact(text) for name, text in texts.items()}
         settings = check_settings(redactor.redact_json(settings))
         async with self._database.user_transaction(self.user.id) as tx:
             await make_conversations(tx, [self._place])
             check_budget_left(await messages.settings_of(tx, self.id), settings, self._runtime.settings)
-            await messages.update_conversation(tx, self.id, title, channel, settings)
+            await messages.update_conversation(tx, self.id, settings, **texts)
 
     async def context(
         self,
@@ -229,6 +230,7 @@ class AsyncConversationScope:
         sections: Sections = (),
         viewer: str | None = None,
         visibility: Rule | str | None = None,
+        scope: Scopes = None,
         as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
@@ -246,6 +248,9 @@ class AsyncConversationScope:
 
         A `viewer` is shown what it may see: its own messages, what people say to nobody or to it, and what agents say
         to it. `visibility` is the rule: a name, or a function of a message and the viewer's name.
+
+        In a `scope` nothing stands that was said in another one, see `recall`. Without it everything may, but for
+        instructions: those of other scopes than the conversation's own stand only where they answer the question.
 
         With `as_of` the context is made of what was known at that moment: messages, summaries, facts and strategy. An
         imported history was not known before its import.
@@ -273,7 +278,8 @@ class AsyncConversationScope:
             viewer=viewer,
             visibility=visibility,
             format=get_format(format),
-            title=self._place.title,
+            scope=to_scope(scope),
+            conversation_scope=self._place.scope,
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,

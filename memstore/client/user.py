@@ -20,6 +20,7 @@ from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    Scopes,
     When,
     check_choice,
     check_name,
@@ -30,6 +31,7 @@ from memstore.ingest.validation import (
     parse_id_prefix,
     to_list,
     to_page_position,
+    to_scope,
     to_utc,
     to_uuid,
     to_uuids,
@@ -83,11 +85,14 @@ class AsyncUserScope(AsyncUserFacts):
         return f"<{type(self).__name__} {self.name!r}>"
 
     def conversation(
-        self, name: str, *, title: str | None = None, channel: str | None = None
+        self, name: str, *, title: str | None = None, channel: str | None = None, scope: str | None = None
     ) -> AsyncConversationScope:
-        """Return the scope of a conversation, which is created with its first message."""
-        redact = self._runtime.redactor.redact
-        return AsyncConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
+        """Return a conversation, which is created with its first message.
+
+        `scope` is what it belongs to, such as a project: memory can be asked for there alone.
+        """
+        texts = map(self._runtime.redactor.redact, (title, channel, scope))
+        return AsyncConversationScope(self, ConversationRef(self.name, name, *texts))
 
     async def recall(
         self,
@@ -104,6 +109,7 @@ class AsyncUserScope(AsyncUserFacts):
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
+        scope: Scopes = None,
     ) -> list[Hit]:
         """Return the messages, summaries and facts that answer a question best.
 
@@ -111,6 +117,9 @@ class AsyncUserScope(AsyncUserFacts):
         later, also of an imported history. Times are datetimes with a zone, days (which begin in UTC) or ISO 8601.
         All `tags` must be there. Scores are comparable within one recall. A `viewer` gets what it may see, as in
         `context`; by default that is the setting `context_viewer`.
+
+        `scope="otter"` leaves out what was said in conversations of another scope, `scope=["otter"]` also what was said
+        in those without one. What protects the user, who they are and what they like is found in every scope.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer
@@ -139,7 +148,13 @@ class AsyncUserScope(AsyncUserFacts):
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
             marked = sight is None
-            options: dict[str, Any] = {"filters": filters, "limit": searched, "min_score": least, "marked": marked}
+            options: dict[str, Any] = {
+                "scope": to_scope(scope),
+                "filters": filters,
+                "limit": searched,
+                "min_score": least,
+                "marked": marked,
+            }
             hits: list[Hit] = await runtime.run_with_embedder(
                 lambda embedder: recall(self._database, self.id, embedder, query, **options)
             )

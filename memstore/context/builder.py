@@ -93,7 +93,9 @@ async def _read_history(
         if section is None:
             return resolved, history
         standing = {fact.id for fact in history.standing}
-        about = await read_profile_facts(tx, as_of=request.as_of, visibility=resolved.visibility, without=standing)
+        about = await read_profile_facts(
+            tx, as_of=request.as_of, scope=request.scope, visibility=resolved.visibility, without=standing
+        )
     return await to_thread(_add_profile, resolved, section, *about, counter), history
 
 
@@ -235,6 +237,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         {name: value for name, value in section.as_dict().items() if name != "text"} for section in resolved.sections
     ]
     arguments = {
+        "scope": None if request.scope is None else request.scope.as_list(),
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
         "strategy": describe_strategies(resolved.strategies),
         "sections": sections or None,

@@ -20,7 +20,7 @@ from memstore.search.questions import asks_for_list, asks_for_now, asks_for_over
 from memstore.search.ranking import RankedChunk, best_of_each
 from memstore.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, facts as stored_facts, messages
-from memstore.store.chunks import Filters, ItemText
+from memstore.store.chunks import ItemText
 from memstore.store.database import Transaction
 
 MAX_OFFERED_FACTS = 40
@@ -84,8 +84,7 @@ async def _rank(
 ) -> _Ranked:
     visibility = resolved.visibility
     depth = max(max_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
-    filters = Filters(as_of=resolved.request.as_of)
-    ranking = await rank_candidates(tx, query, filters, depth, version=history.index_version)
+    ranking = await rank_candidates(tx, query, resolved.filters, depth, version=history.index_version)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     facts = await _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
@@ -193,7 +192,7 @@ async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved
     await tx.read_together([*read_texts, read_said_facts, read_before])
     texts = {item.id: item for read in read_texts for item in tx.result(read)}
     said_facts = tx.result(read_said_facts)
-    changes = await find_changes(tx, ranked.facts, texts, said_facts, as_of)
+    changes = await find_changes(tx, ranked.facts, texts, said_facts, resolved.filters)
     if visibility.is_active:
         changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
     return _Details(texts, said_facts, tx.result(read_before), changes)

@@ -18,10 +18,12 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Conversation, Json, Profile, Section
+from memstore.models import Conversation, Json, Profile, Scope, Section
 from memstore.providers import TokenCounter
+from memstore.search.recall import in_scope
 from memstore.settings import Settings
 from memstore.store import erasure, messages
+from memstore.store.chunks import Filters
 from memstore.store.database import Read, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.messages import CLEARED_SETTING
@@ -40,7 +42,8 @@ class Request:
 
     None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
-    A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
+    `scope` is where it is asked, None for everywhere; `conversation_scope` that of a conversation which may not be
+    stored yet. A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
     """
 
     user_id: UUID
@@ -56,7 +59,8 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
-    title: str | None = None
+    scope: Scope | None = None
+    conversation_scope: str | None = None
     tools: Sequence[Json] = ()
     keep: bool = True
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -98,7 +102,8 @@ class Request:
 class ResolvedRequest:
     """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them.
 
-    `last` is the number of the newest message; `exists` tells whether the conversation is stored. A receipt of what
+    `last` is the number of the newest message; `exists` tells whether the conversation is stored. `filters` let through
+    what may be recalled. A receipt of what
     was erased since `erasure_version` is not kept.
     """
 
@@ -112,6 +117,7 @@ class ResolvedRequest:
     last: int
     exists: bool
     profile: Profile | None
+    filters: Filters
     erasure_version: UserVersion | None
 
     def target(self, counter: TokenCounter) -> BudgetSpec:
@@ -159,6 +165,7 @@ async def resolve(tx: Transaction, request: Request, read_conversation: Read[Con
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
+        await in_scope(tx, Filters(as_of=request.as_of), request.scope),
         erasure_version,
     )
 

@@ -213,7 +213,7 @@ class EntryBuilder:
         """Return a conversation, and the changes of its settings."""
         row, redactor = line.row(), self.redactor
         row.settings = self.settings(where, row.settings)
-        row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
+        row.title, row.channel, row.scope = map(redactor.redact, (row.title, row.channel, row.scope))
         changes = [
             change.model_dump() | {"before": redactor.redact_json(change.before)} for change in line.setting_changes
         ]

@@ -134,6 +134,7 @@ class ConversationLine(_InConversation):
     kind: Literal["conversation"]
     title: str | None = None
     channel: str | None = None
+    scope: str | None = None
     settings: Json = Field(default_factory=dict)
     last_seq: Seq
     created_at: UtcTime

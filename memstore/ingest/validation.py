@@ -30,7 +30,7 @@ from pydantic import (
 )
 
 from memstore.errors import InvalidInput
-from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
+from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role, Scope
 from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 MAX_LIMIT = 1_000_000
@@ -235,6 +235,25 @@ def to_list(values: Sequence[str] | None, name: str, choices: type[StrEnum] | No
     if choices is not None and set(values) - set(choices):
         raise InvalidInput(f"{name}={values!r}: give some of {', '.join(choices)}.")
     return [str(value) for value in values]
+
+
+# Of a scope and what has none, of exactly these (None: what has none), or of everything.
+Scopes = str | Sequence[str | None] | None
+
+
+def to_scope(scope: Scopes) -> Scope | None:
+    """Return where something is asked; None for everywhere."""
+    if scope is None:
+        return None
+    if isinstance(scope, str):
+        check_name(scope, "scope")
+        return Scope((scope,), unscoped=True)
+    if not isinstance(scope, list | tuple) or not scope:
+        raise InvalidInput(f'scope={scope!r:.60}: give a scope, such as "otter", or a list of scopes.')
+    names = [name for name in scope if name is not None]
+    for name in names:
+        check_name(name, "scope")
+    return Scope(tuple(names), unscoped=None in scope)
 
 
 # With its time zone, a day, or ISO 8601.

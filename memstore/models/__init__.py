@@ -65,6 +65,7 @@ from memstore.models.messages import (
     NewDocument as NewDocument,
     Role as Role,
     RoleName as RoleName,
+    Scope as Scope,
     Summary as Summary,
     Tier as Tier,
     Time as Time,

@@ -56,14 +56,30 @@ def column(kind: Any, *, default: str | None = None, nullable: bool = False, **m
     return Field(python_default, sa_type=kind, nullable=nullable, sa_column_kwargs=extra, **more)
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where something is asked: in conversations of these scopes, and with `unscoped` in those that have none."""
+
+    names: tuple[str, ...]
+    unscoped: bool = False
+
+    def as_list(self) -> list[str | None]:
+        """Return the scopes, and None for conversations that have none."""
+        return [*self.names, *([None] if self.unscoped else [])]
+
+
 class Conversation(SQLModel):
-    """A conversation of a user, with its own settings; `last_seq` is the number of its newest message."""
+    """A conversation of a user, with its own settings; `last_seq` is the number of its newest message.
+
+    Its `scope` is what it belongs to, such as a project; None where that is nothing in particular.
+    """
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
     name: str = column(Text)
     title: str | None = column(Text, nullable=True)
     channel: str | None = column(Text, nullable=True)
+    scope: str | None = column(Text, nullable=True)
     settings: Json = column(JSONB, default="'{}'")
     last_seq: int = column(BigInteger, default="0")
     created_at: datetime = column(Time, default="now()")

@@ -25,7 +25,7 @@ from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
-from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
+from memstore.ingest.importers.coding_agents import ClaudeCode, Codex, find_project
 from memstore.ingest.importers.files import has_name
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
@@ -115,7 +115,8 @@ class HookServer:
             # Redacted before it is cut: half a key is not known as one.
             redact = redactor_for(self._store.settings).redact
             prompt = f"{redact(prompt[:10_000])[:500]} {redact(prompt[-10_000:])[-500:]}"
-        conversation = self._user.conversation(session, title=str(event.get("cwd") or "/"))
+        project = find_project(str(event.get("cwd") or "/")) or "/"
+        conversation = self._user.conversation(session, scope=project)
         shown = self._shown.setdefault(session, set())
 
         def is_new(message: Message, viewer: str) -> bool:
@@ -130,6 +131,8 @@ class HookServer:
             strategy=[],
             viewer="coding agent",
             visibility=is_new,
+            # What was said in a folder holds below it.
+            scope=[project, *map(str, Path(project).parents), None],
             format=MemoryText(),
         )
         if not any(context.receipt.sections.get(name) for name in ("facts", "hits")):

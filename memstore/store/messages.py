@@ -89,15 +89,13 @@ async def make_conversations(
         missing = [conversation for conversation in missing if conversation.id not in present]
 
 
-async def update_conversation(
-    tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
-) -> None:
-    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
+async def update_conversation(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
+    """Set a conversation's settings, title, channel and scope, those that are given; earlier settings are logged."""
     await lock(tx, conversation)
     was = await settings_of(tx, conversation)
     if was | settings != was:
         await tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
-    await tx.run(SQL["update_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+    await tx.run(SQL["update_conversation"], id=conversation, settings=settings, **texts)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:
@@ -246,7 +244,7 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
 async def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
     for last_seq in (await lock_several(tx, [conversation_id])).values():
-        await update_conversation(tx, conversation_id, None, None, {CLEARED_SETTING: last_seq})
+        await update_conversation(tx, conversation_id, {CLEARED_SETTING: last_seq})
 
 
 def cleared_seq(settings: Json) -> int:

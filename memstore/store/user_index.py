@@ -40,7 +40,8 @@ ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)
 POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 TIERS, ROLES = tuple(Tier), tuple(Role)
-MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
+MESSAGES, FACTS = TIERS.index(Tier.MESSAGES) + 1, TIERS.index(Tier.FACTS) + 1
+USER, ASSISTANT = ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
 SENT = np.dtype(
     [
@@ -367,6 +368,8 @@ class UserIndex:
         roles: Sequence[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        hidden_conversations: Sequence[UUID] = (),
+        hidden_facts: Sequence[UUID] = (),
     ) -> Rows:
         """Return the rows that a filter lets through, as the statements of `chunks` do."""
         records = self.records
@@ -379,7 +382,17 @@ class UserIndex:
             seen &= self.times >= _microseconds(since)
         if until is not None:
             seen &= self.times < _microseconds(until)
+        if hidden_conversations or hidden_facts:
+            facts = self.tiers == FACTS
+            seen &= ~np.where(
+                facts, _has(records["item"], hidden_facts), _has(records["conversation"], hidden_conversations)
+            )
         return np.flatnonzero(seen)
+
+
+def _has(ids: NDArray[np.void], wanted: Sequence[UUID]) -> Flags:
+    places = {id.bytes for id in wanted}
+    return np.array([id in places for id in ids.tolist()], dtype=np.bool_)
 
 
 def _microseconds(moment: datetime) -> int:

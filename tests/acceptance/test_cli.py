@@ -215,7 +215,25 @@ def test_who_is_answered_little_is_told_why(here: Run, url: str) -> None:
     assert "no conversation 'lisboa'" in here("context", "x", "-u", "lea", "-c", "lisboa", "-b", "99").err
     assert (here("users", "--json").json, here("users").out) == (["lea"], "lea\n")
     shown = here("conversations", "-u", "lea", "--channel", "web").out
-    assert re.fullmatch(r"2\t[\d-]{10}\t[\d-]{10}\tweb\tBy day\teveryday\n", shown)
+    assert re.fullmatch(r"2\t[\d-]{10}\t[\d-]{10}\tweb\t\tBy day\teveryday\n", shown)
+
+
+def test_another_project_is_left_out(here: Run, url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        for scope in ("otter", "lynx"):
+            store.user("lea").conversation(scope, scope=scope).add("user", f"We decided to deploy {scope} on Fridays.")
+        store.derive()
+    commands = (
+        ("recall", "deploy"),
+        ("context", "When do we deploy?", "-c", "new", "-b", "900"),
+        ("facts",),
+        ("profile",),
+    )
+    for command in commands:
+        shown = here(*command, "-u", "lea", "--scope", "otter").out
+        assert "lynx" not in shown and ("otter" in shown or command == ("profile",)), command
+        assert "lynx" in here(*command, "-u", "lea").out or command == ("profile",), command
+    assert "lynx" in here("conversations", "-u", "lea").out
 
 
 def test_who_asks_about_somebody_unknown_is_told_who_is_known(here: Run, url: str) -> None:

@@ -298,7 +298,7 @@ async def contexts_of(url: str, says: str, *folders: str) -> list[str | None]:
         "My name is Zoe, I'm allergic to nuts.",
     ]
     async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
-        talk = store.user("alice").conversation("first", title="/home/alice/otter", channel="claude-code")
+        talk = store.user("alice").conversation("first", scope="/home/alice/otter", channel="claude-code")
         await talk.add_many([{"role": "user", "content": text} for text in told])
         await store.derive()
         [said] = await talk.messages(limit=1)

@@ -91,9 +91,9 @@ class Model:
 
 
 @asynccontextmanager
-async def model_of(url: str, user: str = "alice", **settings: Any) -> AsyncIterator[Model]:
+async def model_of(url: str, user: str = "alice", scope: str | None = None, **settings: Any) -> AsyncIterator[Model]:
     opened = await memstore.open_async(url, settings={"embedder": EMBEDDER} | settings)
-    async with opened as store, Client(MemoryServer(store, user)) as client:
+    async with opened as store, Client(MemoryServer(store, user, scope=scope)) as client:
         yield Model(client)
 
 
@@ -119,6 +119,22 @@ async def test_eight_tools_say_what_they_take_give_and_do(url: str) -> None:
     reading = {name for name, one in hints.items() if one.read_only_hint}
     assert reading == {"search_memories", "get_memory", "list_memories", "get_context"}
     assert {name for name, one in hints.items() if one.destructive_hint} == {"update_memory", "delete_memory"}
+
+
+async def test_a_server_of_a_project_tells_nothing_of_another(url: str) -> None:
+    for scope in ("otter", "lynx"):
+        async with model_of(url, scope=scope) as model:
+            said = [{"role": "user", "content": f"We decided to deploy {scope} on Fridays."}]
+            await model.call("remember_messages", conversation=scope, messages=said)
+            await model.found("deploy")
+    async with model_of(url, scope="otter") as model:
+        context = await model.call("get_context", query="When do we deploy?")
+        listed = await model.call("list_memories")
+        for shown in (await model.found("deploy"), context, listed, await model.read("memstore://facts")):
+            assert "otter" in str(shown) and "lynx" not in str(shown)
+        assert "lynx" not in await model.read("memstore://profile")
+    async with model_of(url) as model:
+        assert "lynx" in str(await model.found("deploy"))
 
 
 # A memory's life. -----------------------------------------------------------------------------------------------------

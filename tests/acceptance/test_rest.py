@@ -156,6 +156,24 @@ async def test_conversations_are_described_and_listed(client: httpx.AsyncClient,
     assert (await ok(client, "GET", path("alice", "conversations"), params={"channel": "chat"}))["items"] == []
 
 
+async def test_memory_is_asked_for_in_a_scope(client: httpx.AsyncClient, store: AsyncMemoryStore) -> None:
+    for scope in ("otter", "lynx"):
+        talk = path("alice", "conversations", scope)
+        assert (await ok(client, "PATCH", talk, {"scope": scope}))["scope"] == scope
+        await ok(client, "POST", f"{talk}/messages", said(f"We decided to deploy {scope} on Fridays."))
+    await store.derive()
+    asked = {"query": "When do we deploy?", "scope": "otter"}
+    alone = await ok(client, "POST", path("alice", "recall"), asked | {"scope": ["otter"]})
+    context = await ok(client, "POST", f"{path('alice', 'conversations', 'new')}/context", asked | {"budget": 900})
+    listed = await ok(client, "GET", path("alice", "facts"), params={"scope": "otter"})
+    profile = await ok(client, "GET", path("alice", "profile"), params={"scope": "otter", "subject": "The user"})
+    for shown in (await ok(client, "POST", path("alice", "recall"), asked), alone, context, listed):
+        assert "otter" in str(shown) and "lynx" not in str(shown)
+    assert "lynx" not in str(profile)
+    refused = await client.post(path("alice", "recall"), json=asked | {"scope": []})
+    assert refused.status_code == 422
+
+
 async def test_the_operator_sees_users_and_numbers_and_derives(client: httpx.AsyncClient) -> None:
     for name in ("alice", "bob", "carol"):
         await ok(client, "POST", path(name, "conversations", "c", "messages"), said(PEANUTS))

@@ -410,7 +410,8 @@ def rows_read(scan: Plan) -> int:
 
 def filters(**some: Any) -> dict[str, Any]:
     nothing = dict.fromkeys(("conversation_id", "roles", "tags", "since", "until", "as_of"))
-    return {"tiers": [str(tier) for tier in Tier]} | nothing | some
+    shown: dict[str, Any] = {"hidden_conversations": [], "hidden_facts": []}
+    return {"tiers": [str(tier) for tier in Tier]} | nothing | shown | some
 
 
 def vector(seed: int = 0) -> Any:
@@ -449,7 +450,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         "called": "Clara",
         "occurred_at": datetime(2024, 1, 3, tzinfo=UTC),
     }
-    like |= dict.fromkeys(("message_id", "start", "stop"))
+    like |= place | dict.fromkeys(("message_id", "start", "stop"))
     near = {"subjects": ["user"], "aliases": [""], "vectors": [vector()], "model_id": MODEL, "limit": 3}
     return [
         ("chunks", "version", {"model_id": MODEL}),
@@ -478,6 +479,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("postings", "reach", {}),
         ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3, "candidates": some[:5]}),
         ("facts", "nearest", near),
+        ("facts", "out_of_scope", {"scopes": ["otter"], "unscoped": True}),
         (
             "facts",
             "remembered",
@@ -487,12 +489,12 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "facts",
             "facts",
             dict.fromkeys(("state", "type", "kind", "subject", "as_of"))
-            | {"ids": some, "type_order": list(TYPE_ORDER)},
+            | {"ids": some, "type_order": list(TYPE_ORDER), "hidden": []},
         ),
         (
             *("facts", "standing_facts"),
-            {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "title": None}
-            | {"conversation_id": place["conversation_id"]},
+            {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "scopes": None}
+            | {"conversation_id": place["conversation_id"], "unscoped": True},
         ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),
@@ -631,6 +633,7 @@ async def vectors_of(url: str, user: UUID, where: str = "true") -> dict[UUID, An
 
 
 PLACE = conversation_number(0, 3)
+HIDDEN = [item_number(0, n) for n in range(40)]
 
 
 CHOSEN = [
@@ -643,6 +646,8 @@ CHOSEN = [
         "occurred_at >= '2024-01-03Z' and occurred_at < '2024-01-09Z'",
     ),
     (Filters(as_of=datetime(2020, 1, 1, tzinfo=UTC)), "false"),
+    (Filters(hidden_conversations=[PLACE]), f"(tier = 'facts' or conversation_id <> '{PLACE}')"),
+    (Filters(hidden_facts=HIDDEN), f"(tier <> 'facts' or item_id <> all('{{{','.join(map(str, HIDDEN))}}}'))"),
 ]
 
 

@@ -23,7 +23,7 @@ from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.messages import MAX_SEQ
 from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
-from memstore.ingest.validation import When, check_names, check_number, check_object, check_text, to_list, to_utc
+from memstore.ingest.validation import Scopes, When, check_names, check_number, check_object, to_list, to_scope, to_utc
 from memstore.models import (
     Certificate,
     Context,
@@ -178,11 +178,12 @@ class ConversationScope:
         *,
         title: str | None = None,
         channel: str | None = None,
+        scope: str | None = None,
         strategy: Strategies | None = None,
         sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
-        """Set the title, the channel, or the conversation's own settings; others stay.
+        """Set the title, the channel, the scope, or the conversation's own settings; others stay.
 
         `strategy` compresses the conversation in every later context: a name, an object such as
         `{"strategy": "tool_calls", "older_than": 10}`, a strategy of `memstore.strategies`, or a list of these, which
@@ -195,21 +196,20 @@ class ConversationScope:
 
         >>> trip.update(title="Lisbon", strategy="summary_buffer", settings={"context_budget": 4000})
         """
-        for text, what in ((title, "the title"), (channel, "the channel")):
-            if text is not None:
-                check_text(text, what)
+        texts = {"title": title, "channel": channel, "scope": scope}
+        check_names(**texts)
         check_object(settings, "settings")
         arguments = {"strategy": strategy, "sections": sections}
         settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.user.name, conversation=self.name)
-        title, channel = redactor.redact(title), redactor.redact(channel)
+        texts = {name: redactor.redact(text) for name, text in texts.items()}
         settings = check_settings(redactor.redact_json(settings))
         with self._database.user_transaction(self.user.id) as tx:
             make_conversations(tx, [self._place])
             check_budget_left(messages.settings_of(tx, self.id), settings, self._runtime.settings)
-            messages.update_conversation(tx, self.id, title, channel, settings)
+            messages.update_conversation(tx, self.id, settings, **texts)
 
     def context(
         self,
@@ -222,6 +222,7 @@ class ConversationScope:
         sections: Sections = (),
         viewer: str | None = None,
         visibility: Rule | str | None = None,
+        scope: Scopes = None,
         as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
@@ -239,6 +240,9 @@ class ConversationScope:
 
         A `viewer` is shown what it may see: its own messages, what people say to nobody or to it, and what agents say
         to it. `visibility` is the rule: a name, or a function of a message and the viewer's name.
+
+        In a `scope` nothing stands that was said in another one, see `recall`. Without it everything may, but for
+        instructions: those of other scopes than the conversation's own stand only where they answer the question.
 
         With `as_of` the context is made of what was known at that moment: messages, summaries, facts and strategy. An
         imported history was not known before its import.
@@ -266,7 +270,8 @@ class ConversationScope:
             viewer=viewer,
             visibility=visibility,
             format=get_format(format),
-            title=self._place.title,
+            scope=to_scope(scope),
+            conversation_scope=self._place.scope,
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,

@@ -24,6 +24,7 @@ from memstore.context.receipt import unpack
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    Scopes,
     When,
     check_choice,
     check_name,
@@ -34,6 +35,7 @@ from memstore.ingest.validation import (
     parse_id_prefix,
     to_list,
     to_page_position,
+    to_scope,
     to_utc,
     to_uuid,
     to_uuids,
@@ -82,10 +84,15 @@ class UserScope(UserFacts):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
-    def conversation(self, name: str, *, title: str | None = None, channel: str | None = None) -> ConversationScope:
-        """Return the scope of a conversation, which is created with its first message."""
-        redact = self._runtime.redactor.redact
-        return ConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
+    def conversation(
+        self, name: str, *, title: str | None = None, channel: str | None = None, scope: str | None = None
+    ) -> ConversationScope:
+        """Return a conversation, which is created with its first message.
+
+        `scope` is what it belongs to, such as a project: memory can be asked for there alone.
+        """
+        texts = map(self._runtime.redactor.redact, (title, channel, scope))
+        return ConversationScope(self, ConversationRef(self.name, name, *texts))
 
     def recall(
         self,
@@ -102,6 +109,7 @@ class UserScope(UserFacts):
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
+        scope: Scopes = None,
     ) -> list[Hit]:
         """Return the messages, summaries and facts that answer a question best.
 
@@ -109,6 +117,9 @@ class UserScope(UserFacts):
         later, also of an imported history. Times are datetimes with a zone, days (which begin in UTC) or ISO 8601.
         All `tags` must be there. Scores are comparable within one recall. A `viewer` gets what it may see, as in
         `context`; by default that is the setting `context_viewer`.
+
+        `scope="otter"` leaves out what was said in conversations of another scope, `scope=["otter"]` also what was said
+        in those without one. What protects the user, who they are and what they like is found in every scope.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer
@@ -137,7 +148,13 @@ class UserScope(UserFacts):
             searched, least = (searched, min_score) if reranker is None else (max(searched, RERANKED), None)
             # A mark would tell a viewer of what it does not see.
             marked = sight is None
-            options: dict[str, Any] = {"filters": filters, "limit": searched, "min_score": least, "marked": marked}
+            options: dict[str, Any] = {
+                "scope": to_scope(scope),
+                "filters": filters,
+                "limit": searched,
+                "min_score": least,
+                "marked": marked,
+            }
             hits: list[Hit] = runtime.run_with_embedder(
                 lambda embedder: recall(self._database, self.id, embedder, query, **options)
             )

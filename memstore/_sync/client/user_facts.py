@@ -13,11 +13,13 @@ from memstore._sync.store import facts, messages
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
+    Scopes,
     When,
     check_choice,
     check_name,
     check_number,
     check_text,
+    to_scope,
     to_utc,
     to_uuid,
     to_uuids,
@@ -73,6 +75,7 @@ class UserFacts:
         ids: Sequence[UUID] | None = None,
         before: Fact | UUID | None = None,
         limit: int | None = None,
+        scope: Scopes = None,
     ) -> list[Fact]:
         """Return facts with their sources, what matters first.
 
@@ -83,7 +86,7 @@ class UserFacts:
         `state` is active, ended (its end has passed), expired (its `expires_at` has), quarantined (it waits to be
         confirmed), superseded, retracted or erased; "all", or None, is any of them. With `as_of` the facts that were
         active at that moment, as they were known then. `ids` are the only ones that are wanted, in the state that is
-        asked for; unknown ones are left out.
+        asked for; unknown ones are left out. In a `scope` as by `recall`.
 
         With a `limit` a page of them as they are now: `before` is the last fact of the page before; `NotFound` if it is
         gone.
@@ -103,6 +106,7 @@ class UserFacts:
             "type": type,
             "subject": subject,
             "kind": kind,
+            "scope": to_scope(scope),
         }
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as tx:
@@ -160,7 +164,9 @@ class UserFacts:
             about = [*facts.facts(tx, subject=name), *facts.facts_mentioning(tx, name)]
             return Entity(name, tuple(map(with_state_now, about)), tuple(facts.edges(tx, name)))
 
-    def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
+    def profile(
+        self, budget: int, subject: str | None = None, *, as_of: When | None = None, scope: Scopes = None
+    ) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
 
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
@@ -174,7 +180,7 @@ class UserFacts:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
         with self._database.user_transaction(self.id) as tx:
-            about, known_facts = read_profile_facts(tx, subject=subject, as_of=moment)
+            about, known_facts = read_profile_facts(tx, subject=subject, as_of=moment, scope=to_scope(scope))
         return compose_profile(about, known_facts, self._runtime.counter, budget, moment)
 
     def add_fact(

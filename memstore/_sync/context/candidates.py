@@ -12,7 +12,7 @@ from memstore._sync.context.history import ConversationHistory
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore._sync.store import chunks, facts as stored_facts, messages
-from memstore._sync.store.chunks import Filters, ItemText
+from memstore._sync.store.chunks import ItemText
 from memstore._sync.store.database import Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.utterances import MAX_PIECE_CHARS, answers, find_antecedent, says_nothing, score_comment
@@ -85,8 +85,7 @@ def _rank(
 ) -> _Ranked:
     visibility = resolved.visibility
     depth = max(max_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
-    filters = Filters(as_of=resolved.request.as_of)
-    ranking = rank_candidates(tx, query, filters, depth, version=history.index_version)
+    ranking = rank_candidates(tx, query, resolved.filters, depth, version=history.index_version)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     facts = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
@@ -194,7 +193,7 @@ def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: Reso
     tx.read_together([*read_texts, read_said_facts, read_before])
     texts = {item.id: item for read in read_texts for item in tx.result(read)}
     said_facts = tx.result(read_said_facts)
-    changes = find_changes(tx, ranked.facts, texts, said_facts, as_of)
+    changes = find_changes(tx, ranked.facts, texts, said_facts, resolved.filters)
     if visibility.is_active:
         changes = changes.restrict(set(visibility.fact_ids(tx, list(changes.facts))))
     return _Details(texts, said_facts, tx.result(read_before), changes)

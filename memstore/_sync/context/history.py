@@ -20,7 +20,7 @@ from memstore.context.items import FULL_SHARE_ROOM
 from memstore.derive.facts.entities import is_somebodys
 from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
-from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Summary, Tier
+from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Scope, Summary, Tier
 from memstore.strategies.base import MESSAGE_OVERHEAD_TOKENS, Turn, split_turns
 
 MAX_STANDING = 8
@@ -99,7 +99,10 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
 def _read_standing(request: Request, budget: int, limit: int) -> Read[list[Fact]]:
     # An allergy is dangerous, and how to answer concerns every answer.
     first = ("allergy", "answer_style", "diet")
-    place = request.conversation_id, request.title
+    scope = request.scope
+    if scope is None and request.conversation_scope is not None:
+        scope = Scope((request.conversation_scope,), unscoped=True)
+    place = request.conversation_id, scope
     return facts.standing(_standing_types(budget), first, *place, limit=limit, as_of=request.as_of)
 
 
@@ -196,7 +199,8 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
     seen = visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
     if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
-    known_facts = visibility.facts(tx, facts.facts(tx, as_of=request.as_of))
+    known_facts = facts.facts(tx, as_of=request.as_of, scope=request.scope)
+    known_facts = visibility.facts(tx, known_facts)
     return seen, [fact for fact in known_facts if fact.importance != UNIMPORTANT]
 
 
@@ -244,6 +248,7 @@ def read_profile_facts(
     *,
     subject: str | None = None,
     as_of: datetime | None = None,
+    scope: Scope | None = None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
 ) -> tuple[str, list[Fact]]:
@@ -251,7 +256,7 @@ def read_profile_facts(
 
     There are none of those `without`, and none that a viewer does not see.
     """
-    known_facts = facts.facts(tx, as_of=as_of)
+    known_facts = facts.facts(tx, as_of=as_of, scope=scope)
     if visibility is not None:
         known_facts = visibility.facts(tx, known_facts)
     if subject is None:

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from memstore._sync.context.visibility import Rule, VisibilityFilter, rule_of
+from memstore._sync.search.recall import in_scope
 from memstore._sync.store import erasure, messages
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED_SETTING
@@ -23,7 +25,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Conversation, Json, Profile, Section
+from memstore.models import Conversation, Json, Profile, Scope, Section
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
@@ -41,7 +43,8 @@ class Request:
 
     None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
-    A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
+    `scope` is where it is asked, None for everywhere; `conversation_scope` that of a conversation which may not be
+    stored yet. A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
     """
 
     user_id: UUID
@@ -57,7 +60,8 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
-    title: str | None = None
+    scope: Scope | None = None
+    conversation_scope: str | None = None
     tools: Sequence[Json] = ()
     keep: bool = True
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -99,7 +103,8 @@ class Request:
 class ResolvedRequest:
     """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them.
 
-    `last` is the number of the newest message; `exists` tells whether the conversation is stored. A receipt of what
+    `last` is the number of the newest message; `exists` tells whether the conversation is stored. `filters` let through
+    what may be recalled. A receipt of what
     was erased since `erasure_version` is not kept.
     """
 
@@ -113,6 +118,7 @@ class ResolvedRequest:
     last: int
     exists: bool
     profile: Profile | None
+    filters: Filters
     erasure_version: UserVersion | None
 
     def target(self, counter: TokenCounter) -> BudgetSpec:
@@ -160,6 +166,7 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
+        in_scope(tx, Filters(as_of=request.as_of), request.scope),
         erasure_version,
     )
 

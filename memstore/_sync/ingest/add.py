@@ -38,11 +38,13 @@ class ConversationRef:
     name: str
     title: str | None = None
     channel: str | None = None
+    scope: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.user_name, "user")
         check_name(self.name, "conversation")
-        check_names(**{"conversation's title": self.title, "conversation's channel": self.channel})
+        described = {"title": self.title, "channel": self.channel, "scope": self.scope}
+        check_names(**{f"conversation's {name}": text for name, text in described.items()})
 
     @cached_property
     def user_id(self) -> UUID:
@@ -263,7 +265,7 @@ def _number_and_store(tx: Transaction, conversations: Mapping[UUID, Conversation
 def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
     made = [
-        Conversation.model_construct(id=ref.id, name=ref.name, title=ref.title, channel=ref.channel)
+        Conversation.model_construct(id=ref.id, name=ref.name, title=ref.title, channel=ref.channel, scope=ref.scope)
         for ref in conversations
     ]
     store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

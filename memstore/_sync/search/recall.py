@@ -25,7 +25,7 @@ from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore._sync.store.postings import Matches
-from memstore.models import ChunkKey, Hit, Tier
+from memstore.models import ChunkKey, Hit, Scope, Tier
 from memstore.providers import Embedder, Reranker, Scores, SelectiveEmbedder, Vectors, check_numbers, embed_query
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_now, without_request
@@ -120,6 +120,7 @@ def recall(
     limit: int,
     min_score: float | None,
     marked: bool = True,
+    scope: Scope | None = None,
 ) -> list[Hit]:
     """Return the best items for a question, each once, the best first.
 
@@ -128,9 +129,10 @@ def recall(
     """
     query = build_query(database, user_id, embedder, question)
     read_version = chunks.index_version(query.model)
-    with database.user_transaction(user_id, [read_version]) as scope:
-        version, depth = scope.result(read_version), max(CONTEXT_DEPTH // 2, 4 * limit)
-        ranking = rank_candidates(scope, query, filters, depth, version=version)
+    with database.user_transaction(user_id, [read_version]) as tx:
+        version, depth = tx.result(read_version), max(CONTEXT_DEPTH // 2, 4 * limit)
+        filters = in_scope(tx, filters, scope)
+        ranking = rank_candidates(tx, query, filters, depth, version=version)
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
@@ -148,27 +150,33 @@ def recall(
             found = [candidate.chunk for candidate in page]
             read_texts = chunks.read_texts(found, filters.as_of, mark_outdated=marked)
             read_said = facts.said_facts(messages, filters.as_of, holding=False)
-            scope.read_together([*read_texts, read_said])
-            texts |= {item.id: item for read in read_texts for item in scope.result(read)}
+            tx.read_together([*read_texts, read_said])
+            texts |= {item.id: item for read in read_texts for item in tx.result(read)}
             hits += [
                 make_hit(candidate, texts[candidate.chunk.item_id])
                 for candidate in page
                 if candidate.chunk.item_id in texts
             ]
             ranked_chunks += page
-            said += scope.result(read_said)
+            said += tx.result(read_said)
         hits = hits[:looked_at]
         if marked and filters.until is None and asks_for_now(query.text):
             hits = lead_newest(hits, query.text)
         if of_summaries := [source for hit in hits if texts[hit.id].is_outdated for source in hit.sources]:
-            said += scope.get(facts.said_facts(of_summaries, filters.as_of, holding=False))
-        changes = find_changes(scope, ranked_chunks, texts, said, filters.as_of) if marked else None
+            said += tx.get(facts.said_facts(of_summaries, filters.as_of, holding=False))
+        changes = find_changes(tx, ranked_chunks, texts, said, filters) if marked else None
         if changes is None or not changes.facts:
             return hits[:limit]
-        sources = chunks.load_sources(scope, [], sorted(changes.facts))
+        sources = chunks.load_sources(tx, [], sorted(changes.facts))
     rank_behind = asks_what_holds(query.text) and filters.until is None
     told = [hit for hit in hits if hit.tier == Tier.FACTS]
     return mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
+
+
+def in_scope(tx: Transaction, filters: Filters, scope: Scope | None) -> Filters:
+    """Return the filters that leave out what is of other scopes, too."""
+    hidden = facts.out_of_scope(tx, scope)
+    return replace(filters, hidden_conversations=hidden.conversations, hidden_facts=hidden.facts)
 
 
 def find_changes(
@@ -176,7 +184,7 @@ def find_changes(
     candidates: Iterable[RankedChunk],
     texts: Mapping[UUID, ItemText],
     said: Sequence[tuple[UUID, UUID, bool]],
-    as_of: datetime | None,
+    filters: Filters,
 ) -> Changes:
     """Return the changes of facts that messages `said`, and of the candidates among facts; those with `texts` hold.
 
@@ -185,8 +193,9 @@ def find_changes(
     candidate_chunks = (candidate.chunk for candidate in candidates)
     gone = (chunk.item_id for chunk in candidate_chunks if chunk.tier == Tier.FACTS and chunk.item_id not in texts)
     first = list(dict.fromkeys([*gone, *(fact for _, fact, holds in said if not holds)]))
-    later = facts.successors(tx, first, as_of) if first else []
-    return Changes.of([(message, fact) for message, fact, _ in said], first, later)
+    later = facts.successors(tx, first, filters.as_of) if first else []
+    changes = Changes.of([(message, fact) for message, fact, _ in said], first, later)
+    return changes.restrict(changes.facts - set(filters.hidden_facts)) if filters.hidden_facts else changes
 
 
 def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:

@@ -41,7 +41,10 @@ def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, ta
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
+    """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later.
+
+    What was said in `hidden_conversations` is left out, but for facts: of these the `hidden_facts` are.
+    """
 
     tiers: Sequence[Tier] = TIERS
     conversation_id: UUID | None = None
@@ -50,17 +53,22 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
+    hidden_conversations: Sequence[UUID] = ()
+    hidden_facts: Sequence[UUID] = ()
 
     @property
     def is_unfiltered(self) -> bool:
         return self == Filters(self.tiers) and set(self.tiers) == set(Tier)
 
     def column_filters(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
+        names = ("tiers", "conversation_id", "roles", "since", "until", "hidden_conversations", "hidden_facts")
+        return {name: getattr(self, name) for name in names}
 
     def values(self) -> dict[str, Any]:
         lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
-        return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
+        values = asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
+        hidden = {name: list(values[name]) for name in ("hidden_conversations", "hidden_facts")}
+        return values | hidden
 
 
 def add(tx: Transaction, chunks: Sequence[NewChunk], model: EmbeddingModel | None) -> int:

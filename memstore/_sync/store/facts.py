@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -27,6 +27,7 @@ from memstore.models import (
     FactSpan,
     FactStep,
     KnownFact,
+    Scope,
     latest_first,
 )
 from memstore.providers import Vectors
@@ -82,13 +83,14 @@ def facts(
     as_of: datetime | None = None,
     before: UUID | None = None,
     limit: int | None = None,
+    scope: Scope | None = None,
 ) -> list[Fact]:
     """Return the user's facts with their sources, what matters first; as they were known at a past moment.
 
     With a `limit` a page of them as they are now: those that come after the fact `before`.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER)}
+    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER), "hidden": (out_of_scope(tx, scope)).facts}
     if limit is not None:
         ids = tx.column(SQL["fact_page"], limit=limit, before=before, **values)
         if not ids and before is not None and fact(tx, before) is None:
@@ -115,17 +117,34 @@ def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int) -> l
     return latest_first(facts(tx, state=None, ids=[id for _, id in rows]))
 
 
+class OutOfScope(NamedTuple):
+    """Conversations of other scopes than those that are asked for, and facts that only they say."""
+
+    conversations: list[UUID]
+    facts: list[UUID]
+
+
+def out_of_scope(tx: Transaction, scope: Scope | None) -> OutOfScope:
+    """Return what is left out where something is asked in a scope; nothing without one."""
+    hidden = [] if scope is None else tx.all(SQL["out_of_scope"], OutOfScope, **_scopes(scope))
+    return hidden[0] if hidden else OutOfScope([], [])
+
+
+def _scopes(scope: Scope | None) -> dict[str, Any]:
+    return {"scopes": scope and list(scope.names), "unscoped": scope is None or scope.unscoped}
+
+
 def standing(
-    types: Sequence[str], first: Sequence[str], conversation_id: UUID, title: str | None, **values: Any
+    types: Sequence[str], first: Sequence[str], conversation_id: UUID, scope: Scope | None, **values: Any
 ) -> Read[list[Fact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
 
     They have only the columns that a context needs: no type, state, recipe or language.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
-    `title` is that of a conversation which may not be stored yet. `values` are the `limit` and `as_of`.
+    Without a `scope` instructions are those of the conversation's own. `values` are the `limit` and `as_of`.
     """
-    values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, "title": title}
+    values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, **_scopes(scope)}
     return read_all(SQL["standing_facts"], Fact.model_construct, **values)
 
 
@@ -161,14 +180,16 @@ def known(
     other_subjects: tuple[list[str], str] | None = None,
     subject_alias: str = "",
     also_ids: Sequence[UUID] = (),
+    conversation_id: UUID | None = None,
 ) -> list[KnownFact]:
     """Return the facts to compare a new one with: itself, those of this attribute, and the nearest.
 
     And those of `other_subjects` that fill a slot and have the name in their text, and those of `also_ids`.
     `subject_alias` is another name of its subject.
 
-    Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
-    said, `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
+    Facts of any state, but of a slot's past only what held when it was said, and what came next; of another scope than
+    the conversation's only the same statement. `span` is where it is said, `query` and `model` its vector and who made
+    that, `candidates` those of which the nearest are wanted.
     """
     values = new.model_dump(include={"id", "subject", "type", "occurred_at"})
     values |= {"attribute": attribute, "query": query, "model_id": model, "limit": MAX_COMPARED_FACTS}
@@ -177,7 +198,13 @@ def known(
     values |= {"subjects": subjects, "called": called, "named": list(also_ids)}
     values["own"] = [new.subject, subject_alias] if subject_alias else [new.subject]
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
-    return tx.all(SQL["known"], _known, **values, **place)
+    return [
+        known_fact
+        for known_fact, is_of_other_scope in tx.all(
+            SQL["known"], _known_in_scope, **values, **place, conversation_id=conversation_id
+        )
+        if not is_of_other_scope or known_fact.fact.id == new.id
+    ]
 
 
 def said_after(tx: Transaction, subject: str, ids: Sequence[UUID], moment: datetime) -> dict[UUID, datetime]:
@@ -244,6 +271,10 @@ def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **colum
     if first_said is not None:
         columns["occurred_at"] = first_said
     return Fact.model_construct(sources=[span.message_id for span in spans], spans=spans, **columns)
+
+
+def _known_in_scope(*, is_of_other_scope: bool, **columns: Any) -> tuple[KnownFact, bool]:
+    return _known(**columns), is_of_other_scope
 
 
 def _known(

@@ -71,7 +71,7 @@ class Record:
 
     `message` has `role` and `content`, and of the other keys those that are known; `occurred_at` is in UTC. `user` is
     None where the file names none; `title` is the conversation's, `channel` the program in which it was, such as
-    "slack".
+    "slack", `scope` the project to which it belongs.
     """
 
     user: str | None = None
@@ -79,6 +79,7 @@ class Record:
     message: dict[str, Any]
     title: str | None = None
     channel: str | None = None
+    scope: str | None = None
     where: str
 
 

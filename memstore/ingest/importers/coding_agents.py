@@ -3,8 +3,8 @@
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id and titled by its folder. Notices that programs put into messages of the
-person are removed. No line ever changes, so a file that grew adds only new messages.
+A session is a conversation, named by its id and titled by its folder; its scope is its project. Notices that programs
+put into messages of the person are removed. No line ever changes, so a file that grew adds only new messages.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from memstore.models import TRUST, UNTRUSTED
+from memstore.models import TRUST, UNTRUSTED, Json
 
 from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
 from .files import OpenFile, numbered_values
@@ -88,8 +90,19 @@ class ClaudeCode(Importer):
             if key is None:
                 raise KeyError("uuid")
             messages, said_at = _convert(role, said.get("content"), key), time_or_none(value.get("timestamp"))
-            title = value.get("cwd")
-            yield from self.records(messages, where, value["sessionId"], said_at, title=title, channel=self.name)
+            folder: Json = {"title": value.get("cwd"), "scope": find_project(value.get("cwd"))}
+            yield from self.records(messages, where, value["sessionId"], said_at, **folder, channel=self.name)
+
+
+def find_project(folder: str | None) -> str | None:
+    """Return the root of the repository that a folder lies in, or the folder where it lies in none on this machine."""
+    if not folder:
+        return None
+    for root in (Path(folder), *Path(folder).parents):
+        with suppress(OSError, ValueError):
+            if (root / ".git").exists():
+                return str(root)
+    return folder
 
 
 def _queued_prompt(line: dict[str, Any], attachment: dict[str, Any]) -> Any:
@@ -164,8 +177,9 @@ class Codex(Importer):
                 yield NOTICES
             else:
                 key, said_at = f"message:{self._messages}", time_or_none(value.get("timestamp"))
-                messages, title = _convert(item["role"], item.get("content"), key), session.get("cwd")
-                yield from self.records(messages, where, session["id"], said_at, title=title, channel=self.name)
+                messages = _convert(item["role"], item.get("content"), key)
+                folder: Json = {"title": session.get("cwd"), "scope": find_project(session.get("cwd"))}
+                yield from self.records(messages, where, session["id"], said_at, **folder, channel=self.name)
         elif kind == "reasoning":
             yield IgnoredContent("thoughts of the model")
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
-from memstore.ingest.validation import check_name
+from memstore.ingest.validation import check_name, check_names
 
 from .base import Importer, ImportItem, Record, derive_id, parse_time
 from .files import MAX_LINE_BYTES, PRETTY, ImportProblem, OpenFile, is_single, numbered_lines, parse_object
@@ -45,14 +45,13 @@ class Jsonl(Importer):
 
     def _read_line(self, line: bytes, where: str) -> Record:
         message = {key: value for key, value in parse_object(line).items() if value is not None}
-        user, conversation = message.pop("user", None), message.pop("conversation", None)
+        user, conversation, scope = (message.pop(key, None) for key in ("user", "conversation", "scope"))
         if conversation is None:
             raise InvalidInput('"conversation" is missing; add it')
         check_name(conversation, "conversation")
-        if user is not None:
-            check_name(user, "user")
+        check_names(user=user, scope=scope)
         if "occurred_at" in message:
             message["occurred_at"] = parse_time(message["occurred_at"])
         if "external_id" not in message:
             message["external_id"] = derive_id(user, conversation, message, self.equal_counts)
-        return Record(user=user, conversation=conversation, message=message, where=where)
+        return Record(user=user, conversation=conversation, message=message, scope=scope, where=where)

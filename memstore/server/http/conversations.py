@@ -59,6 +59,7 @@ class ConversationEdit(StrictModel):
 
     title: str | None = None
     channel: str | None = None
+    scope: str | None = Field(None, min_length=1, description="what it belongs to, such as a project")
     strategy: str | Json | list[str | Json] | None = Field(None, description="what compresses it; []: nothing")
     sections: list[Json] | None = Field(None, description="limits of the sections of its contexts; [] removes them")
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
@@ -78,7 +79,7 @@ async def list_conversations(user: UserDep, params: Annotated[ConversationParams
 
 @conversations.get("/{conversation:name}")
 async def get_conversation_info(conversation: ConversationDep) -> Conversation:
-    """Return a conversation's title, channel, settings and size."""
+    """Return a conversation's title, channel, scope, settings and size."""
     info = await conversation.info()
     if info is None:
         raise NotFound("Nothing was said in this conversation yet: it is made with its first message.")
@@ -87,7 +88,7 @@ async def get_conversation_info(conversation: ConversationDep) -> Conversation:
 
 @conversations.patch("/{conversation:name}")
 async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Conversation:
-    """Set title, channel, strategy, sections or settings; a conversation that is new is made."""
+    """Set title, channel, scope, strategy, sections or settings; a conversation that is new is made."""
     await conversation.update(**body.model_dump(exclude_unset=True))
     return await get_conversation_info(conversation)
 

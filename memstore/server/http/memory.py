@@ -29,6 +29,8 @@ def _read_moment(value: Any) -> datetime | None:
 
 # A day too, as in Python.
 Moment = Annotated[datetime, BeforeValidator(_read_moment)]
+ScopeName = Annotated[str, Field(min_length=1)]
+SCOPE = "what was said there and without a scope; a list: in these scopes alone (null: without one)"
 
 
 class RecallRequest(StrictModel):
@@ -46,6 +48,7 @@ class RecallRequest(StrictModel):
     min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: str | None = None
+    scope: ScopeName | list[ScopeName | None] | None = Field(None, description=SCOPE)
 
 
 @contexts.post("/recall")
@@ -73,6 +76,7 @@ class ContextRequest(StrictModel):
     sections: list[Json] = Field([], description="limits of sections, and sections with texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
+    scope: ScopeName | list[ScopeName | None] | None = Field(None, description=SCOPE)
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
         None, min_length=1, max_length=200, description="count as this model does"
@@ -167,6 +171,7 @@ class FactParams(PageParams):
     kind: FactKind | None = None
     subject: str | None = None
     as_of: Moment | None = None
+    scope: ScopeName | None = None
 
 
 @facts.get("/facts")
@@ -195,6 +200,7 @@ class ProfileParams(StrictModel):
         None, min_length=1, max_length=COLUMN_LIMITS["subject"], description="the one most facts are about"
     )
     as_of: Moment | None = None
+    scope: ScopeName | None = None
 
 
 @contexts.get("/profile")

@@ -72,6 +72,7 @@ class UserMemory:
     store: AsyncMemoryStore
     user: AsyncUserScope
     background: BackgroundDeriver
+    scope: str | None = None
 
     @property
     def is_trusted(self) -> bool:
@@ -103,7 +104,13 @@ async def search_memories(
     """
     memory = current_memory.get()
     hits = await memory.user.recall(
-        query, limit=limit, tiers=tiers or tuple(Tier), conversation=conversation, since=since, until=until
+        query,
+        limit=limit,
+        tiers=tiers or tuple(Tier),
+        conversation=conversation,
+        since=since,
+        until=until,
+        scope=memory.scope,
     )
     note = await _note_pending(memory, is_empty=not hits)
     return results.Memories(memories=await results.format_hits(memory.user, hits), note=note)
@@ -195,9 +202,10 @@ async def list_memories(
 
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
     """
-    user = current_memory.get().user
-    before = None if cursor is None else await results.find_fact(user, cursor)
-    facts = await user.facts(state=state, type=type, subject=subject, before=before, limit=limit + 1)
+    memory = current_memory.get()
+    before = None if cursor is None else await results.find_fact(memory.user, cursor)
+    filters = {"state": state, "type": type, "subject": subject, "scope": memory.scope}
+    facts = await memory.user.facts(**filters, before=before, limit=limit + 1)
     page = facts[:limit]
     # A model neither reads nor confirms what waits.
     return results.Memories(
@@ -295,11 +303,11 @@ async def get_context(
     that answer to the question, and of a conversation its summaries and recent turns.
     """
     memory = current_memory.get()
-    source = memory.user.conversation(conversation or "mcp")
+    source = memory.user.conversation(conversation or "mcp", scope=memory.scope if conversation else None)
     if conversation is None and not memory.store.is_read_only:
         # A receipt is kept with its conversation.
         await source.update()
-    context = await source.context(query, budget=budget, format="text")
+    context = await source.context(query, budget=budget, scope=memory.scope, format="text")
     receipt = context.receipt
     is_empty = not any(receipt.sections.get(name) for name in ("summaries", "recent", "facts", "hits"))
     if is_empty and any(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out):
@@ -325,7 +333,7 @@ async def remember_messages(
     repeated call is harmless. It is searchable after a few seconds.
     """
     memory = current_memory.get()
-    target = memory.user.conversation(conversation)
+    target = memory.user.conversation(conversation, scope=memory.scope)
     info = await target.info()
     last_seq = info.last_seq if info else 0
     columns = {"said_at": "occurred_at", "id": "external_id"}

@@ -90,8 +90,8 @@ ON CONFLICT (user_id) DO NOTHING
 
 -- add_conversation --
 -- A conversation as it was; the numbers of its messages are taken.
-INSERT INTO conversations (user_id, id, name, title, channel, settings, last_seq, created_at, updated_at)
-VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(settings)s, %(last_seq)s, %(created_at)s,
+INSERT INTO conversations (user_id, id, name, title, channel, scope, settings, last_seq, created_at, updated_at)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(scope)s, %(settings)s, %(last_seq)s, %(created_at)s,
         %(updated_at)s)
 ON CONFLICT (user_id, id) DO NOTHING
 

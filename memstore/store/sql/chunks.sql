@@ -140,6 +140,8 @@ t.tier = ANY(%(tiers)s::text[])
   AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+  AND CASE t.tier WHEN 'facts' THEN t.item_id <> ALL(%(hidden_facts)s::uuid[])
+                  ELSE t.conversation_id <> ALL(%(hidden_conversations)s::uuid[]) END
 
 -- nearest_filtered --
 -- The same among the chunks that a filter lets through.

@@ -30,6 +30,30 @@ ON CONFLICT (user_id, fact_id, message_id) DO NOTHING
 UPDATE facts SET occurred_at = %(occurred_at)s
 WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
 
+-- fragment everywhere --
+-- Whether a fact holds in every scope: one that is pinned, protects a person, or says who they are and what they like.
+was.importance = 'pinned'
+OR was.type IN ('constraint', 'identity', 'relationship', 'preference')
+   AND coalesce(split_part(was.attribute, '/', 1), '') NOT IN ('instruction', 'answers', 'answer_style')
+
+-- fragment in_scope --
+-- Whether a conversation c that says a fact is of these scopes.
+CASE WHEN c.scope IS NULL THEN %(unscoped)s ELSE c.scope = ANY(%(scopes)s::text[]) END
+
+-- out_of_scope --
+-- The conversations of other scopes, and the facts that only they say; one that nobody says has no scope.
+SELECT ARRAY(SELECT c.id FROM conversations c WHERE c.user_id = %(user_id)s AND NOT <in_scope>) AS conversations,
+       ARRAY(SELECT was.id FROM facts was
+             WHERE was.user_id = %(user_id)s AND NOT (<everywhere>)
+               AND NOT EXISTS (SELECT 1
+                               FROM fact_sources s
+                               JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                               JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
+                               WHERE s.user_id = %(user_id)s AND s.fact_id = was.id AND <in_scope>)
+               AND (NOT %(unscoped)s
+                    OR EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = was.id)))
+       AS facts
+
 -- fragment state --
 -- The state of a fact as filters have it.
 CASE WHEN was.state <> 'active' THEN was.state
@@ -63,6 +87,7 @@ WHERE f.user_id = %(user_id)s
   AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
   AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
+  AND f.id <> ALL(%(hidden)s::uuid[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
 ORDER BY <place>, coalesce(first.said, was.occurred_at) DESC, f.id
 
@@ -76,7 +101,7 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
 -- standing_facts --
 -- Facts that matter whatever is asked: all that are pinned, and so many of the kinds given. Of these first those with the
 -- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last. An
--- instruction that only coding agents were given holds in the folders of these sessions, which are their titles.
+-- instruction holds in the scopes of the conversations that say it; without scopes in that of the one that asks.
 SELECT ranked.id, ranked.subject, ranked.attribute, ranked.value, ranked.text, ranked.importance, ranked.valid_to,
        coalesce((SELECT min(m.occurred_at)
                  FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
@@ -112,22 +137,29 @@ FROM (SELECT was.*, row_number() OVER (
               AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)) AS was
       WHERE CASE was.importance WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
                                  ELSE was.type = ANY(%(types)s::text[]) END
-        AND (was.importance = 'pinned'
-             OR NOT (was.type = 'procedure'
-                     OR coalesce(split_part(was.attribute, '/', 1), '') IN ('instruction', 'answers', 'answer_style'))
-             OR NOT coalesce((SELECT bool_and(c.channel IN ('claude-code', 'codex')
-                                              AND NOT starts_with(
-                                                  coalesce(%(title)s, (SELECT title FROM conversations
-                                                                       WHERE user_id = %(user_id)s
-                                                                         AND id = %(conversation_id)s), '') || '/',
-                                                  coalesce(c.title, '') || '/'))
-                              FROM fact_sources s
-                              JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-                              JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
-                              WHERE s.user_id = %(user_id)s AND s.fact_id = was.id), false))
+        AND (<everywhere>
+             OR coalesce((SELECT bool_or(CASE WHEN c.scope IS NULL THEN %(unscoped)s
+                                              ELSE c.scope = ANY(coalesce(%(scopes)s::text[],
+                                                                          ARRAY(SELECT o.scope FROM conversations o
+                                                                                WHERE o.user_id = %(user_id)s
+                                                                                  AND o.id = %(conversation_id)s))) END)
+                          FROM fact_sources s
+                          JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                          JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
+                          WHERE s.user_id = %(user_id)s AND s.fact_id = was.id), %(unscoped)s))
         AND coalesce(least(was.valid_to, was.expires_at), 'infinity') > coalesce(%(as_of)s, now())) AS ranked
 WHERE ranked.importance = 'pinned' OR ranked.place <= %(limit)s
 ORDER BY ranked.importance = 'pinned' DESC, ranked.place
+
+-- fragment of_other_scope --
+-- Whether a fact is said in other scopes alone than that of the conversation which says the new one.
+NOT (f.importance = 'pinned' OR f.type IN ('constraint', 'identity', 'relationship'))
+AND coalesce((SELECT bool_and(c.scope <> o.scope)
+              FROM conversations o, fact_sources s
+              JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+              JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
+              WHERE o.user_id = %(user_id)s AND o.id = %(conversation_id)s
+                AND s.user_id = %(user_id)s AND s.fact_id = f.id), false)
 
 -- known --
 -- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it of candidates in any state.
@@ -175,7 +207,8 @@ SELECT f.*,
        done.action AS by_hand, coalesce(done.recorded_at, CASE WHEN f.recipe = 'hand' THEN f.recorded_at END) AS by_hand_at,
        (SELECT 1 - (v.embedding <=> %(query)s::vector) FROM item_vectors v
         WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS cosine,
-       f.id IN (SELECT id FROM same_words) AS same_words
+       f.id IN (SELECT id FROM same_words) AS same_words,
+       <of_other_scope> AS is_of_other_scope
 FROM chosen
 CROSS JOIN LATERAL (SELECT * FROM facts  -- in an order that only the key has: else all facts of a new user may be read
                     WHERE user_id = %(user_id)s AND id BETWEEN chosen.id AND chosen.id ORDER BY id OFFSET 0) AS f
@@ -302,6 +335,7 @@ FROM (SELECT <place> AS place, was.occurred_at, was.id FROM facts was
         AND (%(type)s::text IS NULL OR was.type = %(type)s)
         AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
         AND (%(subject)s::text IS NULL OR lower(was.subject) = lower(%(subject)s))
+        AND was.id <> ALL(%(hidden)s::uuid[])
       OFFSET 0) AS f  -- the place of each is computed once
 LEFT JOIN last ON true
 WHERE %(before)s::uuid IS NULL OR f.place > last.place

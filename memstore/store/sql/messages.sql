@@ -8,8 +8,8 @@ SELECT user_id FROM users WHERE user_id = %(user_id)s FOR KEY SHARE
 
 -- add_conversation --
 -- So is a conversation.
-INSERT INTO conversations (user_id, id, name, title, channel)
-VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s)
+INSERT INTO conversations (user_id, id, name, title, channel, scope)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(scope)s)
 ON CONFLICT (user_id, id) DO NOTHING
 
 -- add_derivation --
@@ -23,6 +23,7 @@ ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
 UPDATE conversations
 SET title = coalesce(%(title)s, title),
     channel = coalesce(%(channel)s, channel),
+    scope = coalesce(%(scope)s, scope),
     settings = settings || %(settings)s,
     updated_at = now()
 WHERE user_id = %(user_id)s AND id = %(id)s

@@ -90,7 +90,14 @@ def _load_known(
     """Return the facts that a new one is judged by. Whatever the user was called in them, it is one subject."""
     related = related_subjects(new.fact, new.speaker) if new.slot is not None else None
     compared = new.fact, new.compared_attribute, new.spans[0], new.vector, id_of(model), candidates
-    known = facts.known(tx, *compared, other_subjects=related, subject_alias=new.alias, also_ids=new.ends)
+    known = facts.known(
+        tx,
+        *compared,
+        other_subjects=related,
+        subject_alias=new.alias,
+        also_ids=new.ends,
+        conversation_id=new.conversation_id,
+    )
     if not new.alias:
         return known
     renamed = {"subject": new.fact.subject}
