@@ -58,7 +58,9 @@ def is_deep(value: object) -> bool:
         inner = (part for node in level for part in (node.values() if isinstance(node, dict) else node))
         # Each once: one may hold itself, twice.
         level = list({id(part): part for part in inner}.values())
-    return bool(level)
+        if not level:
+            return False
+    return True
 
 
 def read_json(text: str) -> Any:

@@ -104,9 +104,9 @@ def test_the_format_is_found(make, name, data, format):
     ],
 )
 def test_a_file_of_no_known_format_is_refused_with_the_formats(make, name, data):
-    with pytest.raises(InvalidInput, match=r"none of the known formats \(jsonl, .* with --format"):
+    with pytest.raises(InvalidInput, match=r"none of the known formats \(telegram .* with --format"):
         importer_for(make(name, data))
-    with pytest.raises(InvalidInput, match="known are: auto, jsonl, chatgpt"):
+    with pytest.raises(InvalidInput, match=r"known are: auto, telegram .*, jsonl, chatgpt"):
         importer_for(make("a.jsonl", LINE), "csv")
 
 

@@ -30,10 +30,12 @@ from .jsonl import Jsonl
 from .langchain import LangChain
 from .openai import OpenAIChats
 from .slack import Slack
+from .telegram import Telegram
 from .whatsapp import WhatsApp
 
-# The first that recognizes a file reads it.
-IMPORTERS = (Jsonl, ChatGPT, Claude, ClaudeCode, Codex, Gemini, OpenAIChats, LangChain, Slack, WhatsApp)
+# The first that recognizes a file reads it. Telegram comes first: its file is one value, which others would read whole
+# to recognize it.
+IMPORTERS = (Telegram, Jsonl, ChatGPT, Claude, ClaudeCode, Codex, Gemini, OpenAIChats, LangChain, Slack, WhatsApp)
 
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:

@@ -3,8 +3,8 @@
 To add a format, write a subclass of `Importer`, which describes the declarations. `recognizes` says whether a JSON
 value is of the format, and `convert` makes records of JSON values. List the class in `memstore.ingest.importers`;
 docs/reference/importing.md has an example. Errors of the usual kinds that `convert` raises are reported as an
-`ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON overrides `read_file`, one that must be
-sorted first `read`.
+`ImportProblem`; an `OptionMissing` ends the import. A format that is not JSON overrides `read_file`, as one does
+that is a single huge object (`files.nested_values`); one that must be sorted first overrides `read`.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from memstore.errors import InvalidInput
 from memstore.text import is_deep, read_json
@@ -38,6 +38,10 @@ READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
+# Telegram writes a control character as \x0B, which JSON does not know.
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|.)", re.DOTALL)
+# The keys and numbers that lead to a value in JSON.
+JsonPath: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +301,48 @@ def numbered_values(file: OpenFile, unit: str, advice: str) -> Iterator[tuple[st
         yield ImportProblem(f"{file.where}, after {unit} {number}", f"the file ends in the middle; {advice}")
 
 
+def nested_values(
+    file: OpenFile, is_opened: Callable[[JsonPath], bool], advice: str
+) -> Iterator[tuple[JsonPath, Any] | ImportProblem]:
+    """Yield the values of one JSON value with their paths: those of what `is_opened` names one by one, others whole.
+
+    So a huge object is read in bounded memory. Where it breaks, what stood before has come.
+    """
+    text = _Window(file.stream)
+    try:
+        yield from _nested(text, (), is_opened)
+        if text.find(_NO_SPACE):
+            raise InvalidInput("something follows behind its end")
+    except InvalidInput as error:
+        yield ImportProblem(f"{file.where}, line {text.line}", f"{error}; the rest of the file was not read; {advice}")
+
+
+def _nested(text: _Window, path: JsonPath, is_opened: Callable[[JsonPath], bool]) -> Iterator[tuple[JsonPath, Any]]:
+    mark = text.expect(_NO_SPACE)
+    if mark not in ("{", "[") or not is_opened(path):
+        yield path, text.value()
+        return
+    text.at += 1
+    end = "}" if mark == "{" else "]"
+    for number in count():
+        mark = text.expect(_NO_SPACE)
+        if mark == end:
+            text.at += 1
+            return
+        if number:
+            if mark != ",":
+                raise InvalidInput(f"it is not JSON (Expecting ',' or '{end}')")
+            text.at += 1
+            text.expect(_NO_SPACE)
+        key: str | int = number
+        if end == "}":
+            key = text.value()
+            if not isinstance(key, str) or text.expect(_NO_SPACE) != ":":
+                raise InvalidInput("it is not JSON (Expecting a key and ':')")
+            text.at += 1
+        yield from _nested(text, (*path, key), is_opened)
+
+
 class _Window:
     """The part of a text that is held while its values are read one by one."""
 
@@ -317,12 +363,20 @@ class _Window:
         self._go(match.start())
         return match[0]
 
+    def expect(self, pattern: re.Pattern[str]) -> str:
+        """Go to the next match of the pattern, and return its character; raise `InvalidInput` at the end."""
+        if not (mark := self.find(pattern)):
+            raise InvalidInput("the file ends in the middle")
+        return mark
+
     def value(self) -> Any:
         """Return the value that begins here, and go behind it; raise `InvalidInput` if none does."""
         while True:
             try:
                 value, end = self._decode_value(self.text, self.at)
             except json.JSONDecodeError as error:
+                if error.msg.startswith("Invalid \\escape") and self._mend_escapes(error.pos):
+                    continue
                 # Only what breaks at the end of what is held can be mended by more of it.
                 cut = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - len("-Infinity")
                 if not (cut and self._more()):
@@ -332,8 +386,20 @@ class _Window:
             else:
                 if is_deep(value):
                     raise InvalidInput("it is nested too deep")
+                # A number may go on behind what is held: 1 of 12, 1. of 1.5, 1e+ of 1e+5.
+                if isinstance(value, int | float) and end + 2 >= len(self.text):
+                    end -= self.at
+                    if self._more():
+                        continue
                 self._go(end)
                 return value
+
+    def _mend_escapes(self, at: int) -> bool:
+        """Write escapes of Telegram's as JSON has them, from one that is broken on; return whether there were any."""
+        mended = _ESCAPE.sub(lambda escape: f"\\u00{escape[1]}" if escape[1] else escape[0], self.text[at:])
+        is_changed = mended != self.text[at:]
+        self.text = self.text[:at] + mended
+        return is_changed
 
     def _go(self, to: int) -> None:
         self.line += self.text.count("\n", self.at, to)
