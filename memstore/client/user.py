@@ -119,7 +119,7 @@ class AsyncUserScope(AsyncUserFacts):
         `context`; by default that is the setting `context_viewer`.
 
         `scope="otter"` leaves out what was said in conversations of another scope, `scope=["otter"]` also what was said
-        in those without one. What protects the user, who they are and what they like is found in every scope.
+        in those without one. Facts that protect the user, and of their identity and taste, are found in every scope.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer

@@ -43,7 +43,7 @@ def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, ta
 class Filters:
     """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later.
 
-    What was said in `hidden_conversations` is left out, but for facts: of these the `hidden_facts` are.
+    Messages and summaries of `hidden_conversations` are left out, and `hidden_facts`.
     """
 
     tiers: Sequence[Tier] = TIERS

@@ -204,8 +204,9 @@ async def list_memories(
     """
     memory = current_memory.get()
     before = None if cursor is None else await results.find_fact(memory.user, cursor)
-    filters = {"state": state, "type": type, "subject": subject, "scope": memory.scope}
-    facts = await memory.user.facts(**filters, before=before, limit=limit + 1)
+    facts = await memory.user.facts(
+        state=state, type=type, subject=subject, scope=memory.scope, before=before, limit=limit + 1
+    )
     page = facts[:limit]
     # A model neither reads nor confirms what waits.
     return results.Memories(
