@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Count what makes the package hard to read, and refuse more of it than there is: tools/counts.py [--by-module]
 
-LIMITS go down, but for the lines of a new feature, which its commit names. Counted are, in `memstore/` without its generated twins: module constants, regular
-expressions, comments behind a line, names that are pronouns, functions of a complexity above 20 (by ruff), and lines.
+LIMITS go down, but for the lines of a new feature, which its commit names. Counted are, in `memstore/` without its
+generated twins: module constants, regular expressions, comments behind a line, names that are pronouns, functions of a
+complexity above 20 (by ruff), and lines.
 """
 
 from __future__ import annotations
