@@ -113,9 +113,11 @@ class AsyncMemoryStore:
 
     async def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""
-        await self._database.close()
-        if self._server is not None:
-            await to_thread(self._server.close)
+        try:
+            await self._database.close()
+        finally:
+            if self._server is not None:
+                await to_thread(self._server.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -217,7 +217,7 @@ def _as_users(message: Message, name: str, tool: str | None) -> Message:
     tokens = message.tokens + 2 + len(name) // 4
     changed: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None, "tokens": tokens}
     if message.role == Role.TOOL:
-        opening, calls = f"{describe_result(tool or message.name)}\n", []
+        opening, calls = f"{describe_result(message.name or tool)}\n", []
     else:
         opening, calls = "", [describe_call(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
     if opening or calls:

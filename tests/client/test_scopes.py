@@ -81,6 +81,16 @@ async def test_a_value_of_one_scope_does_not_end_that_of_another(store: AsyncMem
     assert any("MySQL" in text for text in active) and any("SQLite" in text for text in active), active
 
 
+async def test_who_somebody_is_holds_in_every_scope_and_ends_in_every_scope(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.conversation("o", scope="otter").add("user", "I live in Porto.")
+    await store.derive()
+    assert any("Porto" in hit.text for hit in await alice.recall("Where do I live?", scope="lynx", tiers=["facts"]))
+    await alice.conversation("l", scope="lynx").add("user", "I moved to Cork, I live in Cork now.")
+    await store.derive()
+    assert not [fact.text for fact in await alice.facts() if "Porto" in fact.text]
+
+
 async def test_a_scope_is_set_kept_and_changed(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     talk = alice.conversation("c", scope="otter")

@@ -1,14 +1,17 @@
 """Numbers of what a chat model says: said by somebody, in whatever notation, and no other."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
 from memstore.derive.facts.answers import AnsweredFact, type_of
+from memstore.derive.facts.drafts import ExtractedBatch, draft_fact, without_secrets
 from memstore.derive.facts.grounding import find_doubt
 from memstore.derive.facts.quotes import Span
 from memstore.derive.llm import Passage
+from memstore.models import FactSpan, Message
 
 
 def doubt_about(text: str, said: str) -> str:
@@ -99,3 +102,20 @@ def test_a_habit_is_no_instruction(quote: str, expected: str) -> None:
     fact = AnsweredFact(sources=[], text="Ada does so.", type="procedure", subject="Ada")
     assert type_of(fact, "Ada", None, [quote]) == expected
     assert type_of(fact, "Ada", "answer_style", [quote]) == "procedure"
+
+
+def test_words_of_another_speaker_are_doubted_however_short_the_name_is() -> None:
+    moment = datetime(2026, 3, 2, tzinfo=UTC)
+    said = "I am allergic to peanuts and wanted it known."
+    of_ed, of_ada = (Passage(UUID(int=1 + n), name, "user", moment, said) for n, name in enumerate(("Ed", "Ada")))
+    text = "Ada is allergic to peanuts and wanted it known."
+    doubt = find_doubt(text, "Ada", [Span(of_ed, 0, len(said))], [of_ed, of_ada], "", ("user",), has_slot=False)
+    assert doubt is not None
+
+
+def test_a_fact_whose_value_is_a_secret_is_no_fact() -> None:
+    text = "my wifi password is hunt" + "er2"
+    message = Message.model_construct(id=UUID(int=5), text=text)
+    draft = draft_fact("Ada changed the wifi password.", "statement", "Ada", 1.0, "en", value="hunt" + "er2")
+    draft = replace(draft, spans=(FactSpan(message.id, 0, len(text), 2),))
+    assert not without_secrets(ExtractedBatch(1, facts=[draft]), [message]).facts

@@ -115,9 +115,11 @@ class MemoryStore:
 
     def close(self) -> None:
         """Close the connections; the last store to leave an embedded Postgres stops it."""
-        self._database.close()
-        if self._server is not None:
-            self._server.close()
+        try:
+            self._database.close()
+        finally:
+            if self._server is not None:
+                self._server.close()
 
     def __enter__(self) -> Self:
         return self

@@ -179,7 +179,9 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
     def tells_secret(new_fact: FactDraft) -> bool:
         said = (texts.get(span.message_id, "") for span in new_fact.spans)
         secrets = {text[secret.start : secret.stop] for text in said for secret in find(text)}
-        return bool(find(new_fact.fact.text)) or any(secret in new_fact.fact.text for secret in secrets)
+        fact = new_fact.fact
+        told = "\n".join(filter(None, (fact.text, fact.subject, fact.attribute, fact.value)))
+        return bool(find(told)) or any(secret in told for secret in secrets)
 
     return replace(extracted, facts=[new_fact for new_fact in extracted.facts if not tells_secret(new_fact)])
 

@@ -15,7 +15,7 @@ from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
 from memstore.derive.facts.normalization import NOT, STEM_LETTERS, content_words, is_denied, plain, protects
 from memstore.derive.facts.quotes import MARKS, Span, tokens
 from memstore.derive.llm import Passage
-from memstore.language import WORD, load_numbers, load_phrases, load_words, number_words
+from memstore.language import WORD, has_word, load_numbers, load_phrases, load_words, number_words
 from memstore.language.detection import UNKNOWN, language_of
 from memstore.models import FactColumns
 
@@ -343,7 +343,7 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
     speaks_of_self = any(word in FIRST_KEYS for word in words)
     if about != speaker:
         other_speakers = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
-        return speaks_of_self and about in other_speakers and speaker not in text.casefold()
+        return speaks_of_self and about in other_speakers and not has_word(text, speaker)
     kin = _KIN_QUOTE.match(span.text)
     if kin and kin["kin"].casefold() in RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]

@@ -370,5 +370,6 @@ def _with_user(new: FactDraft, user: str) -> FactDraft:
     subject, about = new.fact.subject, new.fact.subject.casefold()
     is_own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
     speaker = user if user and new.speaker == entities.THE_USER else new.speaker
-    alias = entities.THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
+    is_named = bool(user) and f"{about}'s ".startswith(f"{user.casefold()}'s ")
+    alias = entities.THE_USER + subject[len(user) :] if is_named else ""
     return replace(new, said_by_subject=is_own, speaker=speaker, alias=alias)

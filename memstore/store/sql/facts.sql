@@ -35,6 +35,9 @@ WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
 was.importance = 'pinned'
 OR was.type IN ('constraint', 'identity', 'relationship', 'preference')
    AND coalesce(split_part(was.attribute, '/', 1), '') NOT IN ('instruction', 'answers', 'answer_style')
+OR coalesce(split_part(was.attribute, '/', 1), '') IN (
+    'address', 'age', 'allergy', 'birthday', 'condition', 'diet', 'education', 'email', 'employer', 'family', 'job',
+    'language', 'medication', 'medicine', 'name', 'origin', 'partner', 'phone', 'residence')
 
 -- fragment in_scope --
 -- Whether a conversation c that says a fact is of these scopes.
@@ -153,7 +156,7 @@ ORDER BY ranked.importance = 'pinned' DESC, ranked.place
 
 -- fragment of_other_scope --
 -- Whether a fact is said in other scopes alone than that of the conversation which says the new one.
-NOT (f.importance = 'pinned' OR f.type IN ('constraint', 'identity', 'relationship'))
+NOT (<everywhere>)
 AND coalesce((SELECT bool_and(c.scope <> o.scope)
               FROM conversations o, fact_sources s
               JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
@@ -212,6 +215,7 @@ SELECT f.*,
 FROM chosen
 CROSS JOIN LATERAL (SELECT * FROM facts  -- in an order that only the key has: else all facts of a new user may be read
                     WHERE user_id = %(user_id)s AND id BETWEEN chosen.id AND chosen.id ORDER BY id OFFSET 0) AS f
+CROSS JOIN LATERAL (SELECT f.importance, f.type, f.attribute) AS was
 LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
                    ORDER BY c.recorded_at DESC, c.id LIMIT 1) AS done ON true
