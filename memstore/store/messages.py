@@ -89,12 +89,21 @@ async def make_conversations(
         missing = [conversation for conversation in missing if conversation.id not in present]
 
 
-async def update_conversation(tx: Transaction, conversation: UUID, settings: Json, **texts: str | None) -> None:
+async def update_conversation(
+    tx: Transaction,
+    conversation: UUID,
+    settings: Json,
+    *,
+    title: str | None = None,
+    channel: str | None = None,
+    scope: str | None = None,
+) -> None:
     """Set a conversation's settings, title, channel and scope, those that are given; earlier settings are logged."""
     await lock(tx, conversation)
     was = await settings_of(tx, conversation)
     if was | settings != was:
         await tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
+    texts = {"title": title, "channel": channel, "scope": scope}
     await tx.run(SQL["update_conversation"], id=conversation, settings=settings, **texts)
 
 

@@ -307,7 +307,7 @@ def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
         ("recall", "x"): "--user",
         ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
         ("facts", "-u", "a", "--state", "dead"): "'active', 'ended', 'expired', 'quarantined', 'superseded'",
-        ("import", "x", "--format", "word"): "'auto', 'memstore', 'jsonl', 'chatgpt'",
+        ("import", "x", "--format", "word"): "'telegram', 'jsonl', 'chatgpt'",
         ("stats", "-d", "mysql://x"): "is no database",
         ("db", "stop", "-d", "postgresql://me:secret@host/db"): "is not embedded",
         ("nonsense",): "nonsense",
