@@ -91,7 +91,9 @@ class AsyncUserScope(AsyncUserFacts):
 
         `scope` is what it belongs to, such as a project: memory can be asked for there alone.
         """
-        texts = map(self._runtime.redactor.redact, (title, channel, scope))
+        redactor = self._runtime.redactor
+        redactor.reject_secret_names(scope=scope)
+        texts = redactor.redact(title), redactor.redact(channel), scope
         return AsyncConversationScope(self, ConversationRef(self.name, name, *texts))
 
     async def recall(

@@ -98,11 +98,8 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
 def _read_standing(request: Request, budget: int, limit: int) -> Read[list[Fact]]:
     # An allergy is dangerous, and how to answer concerns every answer.
     first = ("allergy", "answer_style", "diet")
-    scope = request.scope
-    if scope is None and request.conversation_scope is not None:
-        scope = Scope((request.conversation_scope,), unscoped=True)
-    place = request.conversation_id, scope
-    return facts.standing(_standing_types(budget), first, *place, limit=limit, as_of=request.as_of)
+    place = {"conversation_id": request.conversation_id, "own_scope": request.conversation_scope}
+    return facts.standing(_standing_types(budget), first, request.scope, **place, limit=limit, as_of=request.as_of)
 
 
 def _standing_types(budget: int) -> Sequence[str]:

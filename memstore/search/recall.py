@@ -191,7 +191,7 @@ async def recall(
 
 async def in_scope(tx: Transaction, filters: Filters, scope: Scope | None) -> Filters:
     """Return the filters that leave out what is of other scopes, too."""
-    hidden = await facts.out_of_scope(tx, scope)
+    hidden = await facts.out_of_scope(tx, scope, filters.as_of)
     return replace(filters, hidden_conversations=hidden.conversations, hidden_facts=hidden.facts)
 
 

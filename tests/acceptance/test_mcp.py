@@ -133,6 +133,8 @@ async def test_a_server_of_a_project_tells_nothing_of_another(url: str) -> None:
         for shown in (await model.found("deploy"), context, listed, await model.read("memstore://facts")):
             assert "otter" in str(shown) and "lynx" not in str(shown)
         assert "lynx" not in await model.read("memstore://profile")
+        said = [{"role": "user", "content": "Hello."}]
+        assert "another name" in await model.is_refused("remember_messages", conversation="lynx", messages=said)
     async with model_of(url) as model:
         assert "lynx" in str(await model.found("deploy"))
 

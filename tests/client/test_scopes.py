@@ -1,5 +1,6 @@
 """Scopes: what was said in one project is not told in another, but for what protects and who somebody is."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -79,6 +80,46 @@ async def test_a_value_of_one_scope_does_not_end_that_of_another(store: AsyncMem
         await store.derive()
     active = {fact.text for fact in await alice.facts()}
     assert any("MySQL" in text for text in active) and any("SQLite" in text for text in active), active
+
+
+@pytest.mark.parametrize("first", [["otter", "lynx"], [None]])
+async def test_what_is_said_elsewhere_too_is_not_ended(store: AsyncMemoryStore, first: list[str | None]) -> None:
+    alice = store.user("alice")
+    for number, scope in enumerate([*first, "lynx"]):
+        said = "Our database is MySQL now." if number == len(first) else "Our database is Postgres."
+        await alice.conversation(f"{number}", scope=scope).add("user", said)
+        await store.derive()
+    assert any("Postgres" in fact.text for fact in await alice.facts(scope=first[:1]))
+
+
+async def test_at_a_past_moment_it_was_said_in_no_other_scope(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    decision = "We decided to use Kotlin for the app."
+    await alice.conversation("l", scope="lynx").add("user", decision)
+    await store.derive()
+    then = datetime.now(UTC)
+    await alice.conversation("o", scope="otter").add("user", decision)
+    await store.derive()
+    assert any("Kotlin" in fact.text for fact in await alice.facts(scope="otter"))
+    assert not [fact for fact in await alice.facts(scope="otter", as_of=then) if "Kotlin" in fact.text]
+
+
+async def test_a_conversation_recalls_its_own_turns_whatever_is_asked(store: AsyncMemoryStore) -> None:
+    talk = store.user("alice").conversation("l", scope="lynx")
+    await talk.add("user", "The code word of the vault is walnut.")
+    await talk.add_many([{"role": "user", "content": f"Line {number} of the long talk."} for number in range(120)])
+    await store.derive()
+    assert "walnut" in shown(await talk.context("What is the code word of the vault?", budget=500, scope="otter"))
+
+
+async def test_a_stored_scope_counts_and_not_that_of_an_older_handle(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    talk = alice.conversation("o", scope="otter")
+    await talk.add("user", SAID["otter"])
+    await store.derive()
+    await talk.update(scope="lynx")
+    context = await talk.context("hello there", budget=3000)
+    assert any("ORM" in one.preview for one in context.receipt.included if one.standing)
 
 
 async def test_who_somebody_is_holds_in_every_scope_and_ends_in_every_scope(store: AsyncMemoryStore) -> None:

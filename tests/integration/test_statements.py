@@ -479,7 +479,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("postings", "reach", {}),
         ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3, "candidates": some[:5]}),
         ("facts", "nearest", near),
-        ("facts", "out_of_scope", {"scopes": ["otter"], "unscoped": True}),
+        ("facts", "out_of_scope", {"scopes": ["otter"], "unscoped": True, "as_of": None}),
         (
             "facts",
             "remembered",
@@ -494,7 +494,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         (
             *("facts", "standing_facts"),
             {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None, "scopes": None}
-            | {"conversation_id": place["conversation_id"], "unscoped": True},
+            | {"conversation_id": place["conversation_id"], "unscoped": True, "own_scope": None},
         ),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("facts", "changes", {"fact_id": some[0]}),

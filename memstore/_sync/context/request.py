@@ -76,7 +76,8 @@ class Request:
             return self
         tools = {f"tool_{number}": name_of(tool) for number, tool in enumerate(self.tools)}
         sections = {f"section_{number}": section.name for number, section in enumerate(self.sections)}
-        redactor.reject_secret_names(**tools, **sections)
+        scopes = {f"scope_{number}": name for number, name in enumerate(self.scope.names if self.scope else ())}
+        redactor.reject_secret_names(**tools, **sections, **scopes)
         counts: Counter[str] = Counter()
         return replace(
             self,
@@ -166,9 +167,16 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
-        in_scope(tx, Filters(as_of=request.as_of), request.scope),
+        _filters(tx, request),
         erasure_version,
     )
+
+
+def _filters(tx: Transaction, request: Request) -> Filters:
+    filters = in_scope(tx, Filters(as_of=request.as_of), request.scope)
+    # Its own turns may be recalled, whatever is asked.
+    others = [id for id in filters.hidden_conversations if id != request.conversation_id]
+    return replace(filters, hidden_conversations=others)
 
 
 def _check_reserve(budget: int, reserve: int) -> None:

@@ -175,7 +175,7 @@ def recall(
 
 def in_scope(tx: Transaction, filters: Filters, scope: Scope | None) -> Filters:
     """Return the filters that leave out what is of other scopes, too."""
-    hidden = facts.out_of_scope(tx, scope)
+    hidden = facts.out_of_scope(tx, scope, filters.as_of)
     return replace(filters, hidden_conversations=hidden.conversations, hidden_facts=hidden.facts)
 
 

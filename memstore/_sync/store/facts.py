@@ -90,7 +90,7 @@ def facts(
     With a `limit` a page of them as they are now: those that come after the fact `before`.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER), "hidden": (out_of_scope(tx, scope)).facts}
+    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER), "hidden": (out_of_scope(tx, scope, as_of)).facts}
     if limit is not None:
         ids = tx.column(SQL["fact_page"], limit=limit, before=before, **values)
         if not ids and before is not None and fact(tx, before) is None:
@@ -124,9 +124,9 @@ class OutOfScope(NamedTuple):
     facts: list[UUID]
 
 
-def out_of_scope(tx: Transaction, scope: Scope | None) -> OutOfScope:
+def out_of_scope(tx: Transaction, scope: Scope | None, as_of: datetime | None) -> OutOfScope:
     """Return what is left out where something is asked in a scope; nothing without one."""
-    hidden = [] if scope is None else tx.all(SQL["out_of_scope"], OutOfScope, **_scopes(scope))
+    hidden = [] if scope is None else tx.all(SQL["out_of_scope"], OutOfScope, as_of=as_of, **_scopes(scope))
     return hidden[0] if hidden else OutOfScope([], [])
 
 
@@ -134,17 +134,16 @@ def _scopes(scope: Scope | None) -> dict[str, Any]:
     return {"scopes": scope and list(scope.names), "unscoped": scope is None or scope.unscoped}
 
 
-def standing(
-    types: Sequence[str], first: Sequence[str], conversation_id: UUID, scope: Scope | None, **values: Any
-) -> Read[list[Fact]]:
+def standing(types: Sequence[str], first: Sequence[str], scope: Scope | None, **values: Any) -> Read[list[Fact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
 
     They have only the columns that a context needs: no type, state, recipe or language.
 
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
-    Without a `scope` instructions are those of the conversation's own. `values` are the `limit` and `as_of`.
+    Without a `scope` instructions are those of the conversation's own. `values` are the `limit`, `as_of`, and the
+    `conversation_id`, with `own_scope` where it is not stored yet.
     """
-    values |= {"types": list(types), "first": list(first), "conversation_id": conversation_id, **_scopes(scope)}
+    values |= {"types": list(types), "first": list(first), **_scopes(scope)}
     return read_all(SQL["standing_facts"], Fact.model_construct, **values)
 
 

@@ -336,6 +336,8 @@ async def remember_messages(
     memory = current_memory.get()
     target = memory.user.conversation(conversation, scope=memory.scope)
     info = await target.info()
+    if info and info.scope != memory.scope:
+        raise Conflict(f"Another project has a conversation {conversation!r}. Nothing was stored: give another name.")
     last_seq = info.last_seq if info else 0
     columns = {"said_at": "occurred_at", "id": "external_id"}
     # A model may be asked to quote its user.

@@ -52,7 +52,8 @@ SELECT ARRAY(SELECT c.id FROM conversations c WHERE c.user_id = %(user_id)s AND 
                                FROM fact_sources s
                                JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                                JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
-                               WHERE s.user_id = %(user_id)s AND s.fact_id = was.id AND <in_scope>)
+                               WHERE s.user_id = %(user_id)s AND s.fact_id = was.id AND <in_scope>
+                                 AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s))
                AND (NOT %(unscoped)s
                     OR EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = was.id)))
        AS facts
@@ -142,22 +143,25 @@ FROM (SELECT was.*, row_number() OVER (
                                  ELSE was.type = ANY(%(types)s::text[]) END
         AND (<everywhere>
              OR coalesce((SELECT bool_or(CASE WHEN c.scope IS NULL THEN %(unscoped)s
-                                              ELSE c.scope = ANY(coalesce(%(scopes)s::text[],
-                                                                          ARRAY(SELECT o.scope FROM conversations o
-                                                                                WHERE o.user_id = %(user_id)s
-                                                                                  AND o.id = %(conversation_id)s))) END)
+                                              ELSE c.scope = ANY(coalesce(
+                                                  %(scopes)s::text[],
+                                                  array_remove(ARRAY[coalesce((SELECT o.scope FROM conversations o
+                                                                               WHERE o.user_id = %(user_id)s
+                                                                                 AND o.id = %(conversation_id)s),
+                                                                              %(own_scope)s::text)], NULL))) END)
                           FROM fact_sources s
                           JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                           JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
-                          WHERE s.user_id = %(user_id)s AND s.fact_id = was.id), %(unscoped)s))
+                          WHERE s.user_id = %(user_id)s AND s.fact_id = was.id
+                            AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)), %(unscoped)s))
         AND coalesce(least(was.valid_to, was.expires_at), 'infinity') > coalesce(%(as_of)s, now())) AS ranked
 WHERE ranked.importance = 'pinned' OR ranked.place <= %(limit)s
 ORDER BY ranked.importance = 'pinned' DESC, ranked.place
 
 -- fragment of_other_scope --
--- Whether a fact is said in other scopes alone than that of the conversation which says the new one.
+-- Whether a fact is said in another scope, too, than that of the conversation which says the new one: it is not ended.
 NOT (<everywhere>)
-AND coalesce((SELECT bool_and(c.scope <> o.scope)
+AND coalesce((SELECT bool_or(c.scope IS DISTINCT FROM o.scope)
               FROM conversations o, fact_sources s
               JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
               JOIN conversations c ON c.user_id = m.user_id AND c.id = m.conversation_id
