@@ -15,7 +15,7 @@ import typer
 from memstore._version import __version__
 from memstore.cli import chat, db, demo, derive, doctor, erase, import_export, recall, server
 from memstore.cli.options import command
-from memstore.cli.output import escape_unencodable, log_warnings
+from memstore.cli.output import configure_warning_log, escape_unencodable
 from memstore.cli.session import exit_on_signals, run_command
 
 app = typer.Typer(
@@ -58,7 +58,7 @@ def options(
     ] = False,
 ) -> None:
     """Persistent, hierarchical memory for LLM assistants, in Postgres."""
-    log_warnings(verbose=verbose)
+    configure_warning_log(verbose=verbose)
 
 
 def main() -> None:

@@ -176,7 +176,7 @@ def migrate(to: Annotated[str, option("KIND:MODEL", "The new embedder.", "--to")
     goes on with what is left. Afterwards set embedder to the new one in every process, when it suits.
     """
     with open_store() as store, show_progress("loading") as line:
-        moved = store.embeddings.migrate(to, progress=lambda done, total: line.move("chunks", done, total))
+        moved = store.embeddings.migrate(to, progress=lambda done, total: line.update("chunks", done, total))
         embedder = store.settings.embedder
     text = f"{to} is the active embedder; {moved.vectors:,} vectors of {moved.users:,} users made"
     print_result(moved, text)

@@ -11,7 +11,7 @@ import typer
 
 import memstore
 from memstore.cli.options import common, option
-from memstore.cli.output import echo, echo_hint, list_derived, print_context, show_progress
+from memstore.cli.output import echo, echo_hint, format_derived_counts, print_context, show_progress
 from memstore.cli.recall import print_facts, print_hits
 from memstore.text import quantify
 
@@ -33,7 +33,7 @@ def demo(
     ):
         store.import_file(path)
         with show_progress("loading") as line:
-            made = store.derive(progress=line.move, on_call=line.show_call)
+            made = store.derive(progress=line.update, on_call=line.show_call)
         alice = store.user("alice")
         system = "You are a travel assistant. Use what you remember of Alice."
         context = alice.conversation("lisbon").context(question, budget=budget, system=system)
@@ -41,7 +41,7 @@ def demo(
             counts = store.stats()
             said, where = quantify(counts["messages"], "message"), quantify(counts["conversations"], "conversation")
             _print_step(1, "History in", f"{said} in {where}")
-            _print_step(2, "Derived", f"{list_derived(made)}; no LLM was asked")
+            _print_step(2, "Derived", f"{format_derived_counts(made)}; no LLM was asked")
             _print_step(3, "What is known of Alice", "what matters first")
             print_facts(alice.facts(limit=9))
             _print_step(4, "Recalled", question)

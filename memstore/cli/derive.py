@@ -43,7 +43,7 @@ def derive(
     """
     with open_store() as store:
         with output.show_progress("loading") as line:
-            report = store.derive(user=user, redo=redo, progress=line.move, on_call=line.show_call)
+            report = store.derive(user=user, redo=redo, progress=line.update, on_call=line.show_call)
         if user is not None and not report.messages:
             hint_why_little(store, user)
     output.print_result(report, _summary(report))
@@ -63,7 +63,7 @@ def derive(
 def _summary(report: DeriveReport) -> str:
     if report == type(report)(waiting=report.waiting):
         return "nothing could be done now" if report.waiting else "nothing was pending"
-    done = [f"{quantify(report.messages, 'message')} → {output.list_derived(report)}"]
+    done = [f"{quantify(report.messages, 'message')} → {output.format_derived_counts(report)}"]
     if report.redone:
         done.append(f"{report.redone} conversations made anew")
     if report.quarantined:
@@ -81,7 +81,7 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
     from memstore.client.worker import work
 
-    is_json = output.log_records()
+    is_json = output.configure_service_log()
     output.echo_hint("working; Ctrl-C stops it")
     with output.show_progress("working", quiet=is_json) as line:
         made = asyncio.run(work(common.database, concurrency=concurrency, on_call=line.show_call))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import OnlyUserOption, UserOption, common, flag
+from memstore.cli.options import UserOption, common, flag, name_option
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
 from memstore.text import quantify, read_json
@@ -21,21 +21,20 @@ if TYPE_CHECKING:
 def erase(
     what: Annotated[Literal["user", "conversation", "message", "fact"], typer.Argument(help="What is erased.")],
     names: Annotated[list[str], typer.Argument(metavar="NAME|ID...", help="A name, or ids of messages or facts.")],
-    user: OnlyUserOption = None,
+    user: Annotated[str | None, name_option("The owner; required unless a user is erased.", "--user", "-u")] = None,
     yes: Annotated[bool, flag("--yes", "Do it without asking.", "-y")] = False,
     dry_run: Annotated[bool, flag("--dry-run", "Show what would be removed, and remove nothing.")] = False,
 ) -> None:
-    """Erase, provably: with all that was derived, and so that it does not come back.
+    """Erase, with everything that was derived; print a certificate. It does not come back.
 
-    A user with everything; a conversation with the facts that nothing else says; messages with what was derived of
-    them, where derive then makes again what rested on others too; facts, whose messages stay. All but a user need
-    --user.
+    A user: everything. A conversation: its messages, and the facts that nothing else says. A message: it, and what was
+    derived from it; derive makes again what rests on other messages too. A fact: its messages stay.
     """
     from memstore.ingest.validation import to_uuid
 
     if what in ("user", "conversation") and len(names) > 1:
         raise typer.BadParameter(f"give one {what}.")
-    if (user is None) is not (what == "user"):
+    if (user is None) != (what == "user"):
         raise typer.BadParameter("name a user by NAME; anything else needs --user.")
     owner = names[0] if user is None else user
     with open_store() as store:
@@ -76,14 +75,19 @@ def verify_erasure(
     except (OSError, ValueError) as error:
         expected = "give a file with what memstore erase --json or memstore erasures --json has printed."
         raise typer.BadParameter(f"{str(certificate)!r} holds no certificate, {error}: {expected}") from None
+    if any(each.id is None and not each.is_empty for each in certificates):
+        raise typer.BadParameter(f"{str(certificate)!r} is of a dry run: nothing was erased that can be verified.")
     with open_store() as store:
         results = [(each, store.verify_erasure(each)) for each in certificates]
     if common.as_json:
         print_json([{"certificate": each.id} | asdict(remains) for each, remains in results])
     for each, remains in results if not common.as_json else ():
         left = ", ".join(f"{quantify(rows, 'row')} of {table}" for table, rows in remains.found.items())
-        result = f"something is left: {left}" if left else "nothing is left in them"
-        echo(f"{each.scope} erased, {_when(each)}: looked through {remains.tables} tables: {result}")
+        result = "not searched, the conversation goes on"
+        if left or each.scope != "retention":
+            rest = f"something is left: {left}" if left else "nothing is left in them"
+            result = f"looked through {remains.tables} tables: {rest}"
+        echo(f"{each.scope}, {_when(each)}: {result}")
     if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
 
@@ -104,4 +108,4 @@ def _print(certificate: Certificate) -> None:
 
 
 def _when(certificate: Certificate) -> str:
-    return f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S}" if certificate.recorded_at else "not"
+    return f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S}" if certificate.recorded_at else "there was nothing to erase"

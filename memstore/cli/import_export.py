@@ -81,7 +81,7 @@ def import_(
 def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
     source = sys.stdin.buffer if file == Path("-") else file
     with show_progress(file.name) as line:
-        return store.import_file(source, **how, progress=lambda done: line.move(file.name, done, None))
+        return store.import_file(source, **how, progress=lambda done: line.update(file.name, done, None))
 
 
 def _print_file(file: Path, done: ImportReport) -> None:
@@ -125,7 +125,7 @@ def export(
             done = store.export(sys.stdout.buffer, **options)
         else:
             with show_progress("exporting") as line:
-                done = store.export(path, **options, progress=line.move)
+                done = store.export(path, **options, progress=line.update)
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     if path == "-":

@@ -36,7 +36,7 @@ def to_json(value: Any) -> Any:
         return to_json(value.as_dict())
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if field.repr}
-    # Pydantic's; asking by its class would import it for --help.
+    # A pydantic model. isinstance would need its class, and importing pydantic would slow --help.
     if hasattr(type(value), "model_fields"):
         fields_by_name = type(value).model_fields.items()
         return {field.serialization_alias or name: to_json(getattr(value, name)) for name, field in fields_by_name}
@@ -48,7 +48,7 @@ def to_json(value: Any) -> Any:
 
 
 def escape(text: object) -> str:
-    """Return a text with everything spelled out that a terminal would obey."""
+    """Return a text with escape sequences and control characters spelled out."""
     text = str(text).replace("\r\n", "\n")
     return CONTROL_CHARS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
@@ -70,13 +70,13 @@ def echo_error(text: str) -> None:
 
 
 def flush() -> None:
-    # It is None where the command was started with stdout closed.
+    # It is None if the command was started with stdout closed.
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def escape_unencodable() -> None:
-    """Let stdout and stderr spell out what their encoding has no characters for."""
+    """Let stdout and stderr spell out characters that their encoding does not have."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -95,15 +95,15 @@ def print_result(value: object, text: str) -> None:
         echo(text)
 
 
-def list_derived(report: DeriveReport) -> str:
+def format_derived_counts(report: DeriveReport) -> str:
     parts = (report.chunks, "chunk"), (report.summaries, "summary"), (report.facts, "fact")
     return ", ".join(quantify(*part) for part in parts)
 
 
 def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "") -> None:
-    """Print a list: a value as JSON, or rows for people, the last cell being the text; on a pipe with tabs.
+    """Print a list: with --json the value, on a terminal a table, on a pipe rows with tabs.
 
-    Where there are no rows, `empty` says on stderr what that means.
+    The last column has the text. If there are no rows, `empty` is printed to stderr.
     """
     if common.as_json:
         print_json(value)
@@ -127,7 +127,7 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
     table.add_column(columns[-1], overflow="fold", min_width=40)
     for row in cells:
         table.add_row(*map(Text, row))
-    # What it needs, however narrow the terminal is.
+    # The width that the table needs, on a terminal that is wide enough.
     if out.measure(table, options=out.options.update(max_width=1000)).minimum <= out.width:
         out.print(table, soft_wrap=False)
         return
@@ -163,13 +163,13 @@ class EscapedFormatter(logging.Formatter):
         return one_line(f"{record.levelname.lower()}: {record.getMessage()}{cause}")
 
 
-def log_warnings(*, verbose: bool) -> None:
+def configure_warning_log(*, verbose: bool) -> None:
     """Log the warnings of every library to stderr; if `verbose`, all records of memstore and tracebacks."""
     _log(EscapedFormatter(tracebacks=verbose), logging.DEBUG if verbose else logging.NOTSET)
 
 
-def log_records() -> bool:
-    """Log as the settings say: warnings as text, or every record of memstore as a line of JSON; return whether so."""
+def configure_service_log() -> bool:
+    """Log as the settings say: warnings as text, or all records of memstore as JSON. Return whether it is JSON."""
     from memstore.settings import load
     from memstore.telemetry import JsonFormatter
 
@@ -187,23 +187,23 @@ def _log(formatter: logging.Formatter, level: int) -> None:
 
 
 class ProgressLine:
-    """Says how far a command is, and what it waits for. Drawn anew some times a second, so that its times go on."""
+    """The progress of a command, and the call that it waits for. It is drawn some times a second, as its times run."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._call: CallProgress | None = None
         self._called_at = 0.0
 
-    def move(self, name: str, done: int, total: int | None) -> None:
+    def update(self, name: str, done: int, total: int | None) -> None:
         self.text = f"{name}: {done:,}" + (f" of {total:,}" if total else "")
 
     def show_call(self, call: CallProgress) -> None:
         self._call, self._called_at = call, time.monotonic()
         if call.total:
-            self.move(call.usage.deriver, call.done, call.total)
+            self.update(call.usage.deriver, call.done, call.total)
 
     def __rich__(self) -> Text:
-        # Of a str rich would obey the markup.
+        # Rich would obey markup in a str.
         return Text(str(self))
 
     def __str__(self) -> str:
@@ -222,9 +222,9 @@ class ProgressLine:
 
 @contextmanager
 def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine]:
-    """Show a line on stderr, `waiting` at first: on a terminal in its place, elsewhere every ten seconds if it is new.
+    """Show a progress line on stderr, `waiting` at first. Print nothing to stdout meanwhile.
 
-    Print nothing to stdout meanwhile.
+    On a terminal it is drawn in place; elsewhere it is printed every ten seconds if it changed.
     """
     line, is_over = ProgressLine(waiting), threading.Event()
     if quiet:
@@ -284,7 +284,7 @@ def print_context(context: Context) -> None:
             role = str(message["role"])
             name = f" {message['name']}" if message.get("name") else ""
             echo((f"── {role}{name}", "bold"))
-            # Not by rich, which makes blanks of tabs.
+            # Not by rich, which turns tabs into blanks.
             print(escape(_message_text(message)))
     receipt = context.receipt
     sections = ", ".join(f"{name} {tokens:,}" for name, tokens in receipt.sections.items() if tokens)

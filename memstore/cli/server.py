@@ -13,7 +13,7 @@ from uuid import UUID
 import typer
 
 from memstore.cli.options import UserOption, command, common, flag, group, name_option, option
-from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result, to_json
+from memstore.cli.output import configure_service_log, echo_hint, flush, print_json, print_models, print_result, to_json
 from memstore.cli.session import open_store
 
 token_app = group("Say who may ask a server.")
@@ -26,7 +26,7 @@ def serve(
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM; requests under way are finished first.
 
-    On this machine no token is needed until the first one is made; elsewhere it does not start without.
+    At a loopback address no token is needed until the first one is made. At any other one it starts only with a token.
 
     JSON, as soon as it answers: {"url": text, "open": true where no token is needed}.
     """
@@ -34,7 +34,7 @@ def serve(
 
     from memstore.plugins import require_extra
 
-    log_records()
+    configure_service_log()
     with require_extra("server", "fastapi", "uvicorn"):
         from memstore.server.http.app import serve as run
 
@@ -70,11 +70,10 @@ def mcp(
         program = [str(script)] if script.exists() else [sys.executable, "-m", "memstore"]
         environment = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MEMSTORE_")}
         if common.database is not None:
-            kind, colon, folder = common.database.partition(":")
-            whole = (
-                f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else common.database
-            )
-            environment["MEMSTORE_DATABASE_URL"] = whole
+            environment["MEMSTORE_DATABASE_URL"] = common.database
+            if common.database.startswith("embedded:"):
+                folder = Path(common.database.removeprefix("embedded:")).expanduser().absolute()
+                environment["MEMSTORE_DATABASE_URL"] = f"embedded:{folder}"
         in_scope = ["--scope", scope] if scope else []
         entry = {"command": program[0], "args": [*program[1:], "mcp", "--user", user, *in_scope], "env": environment}
         print_json({"mcpServers": {"memstore": entry}})
@@ -93,7 +92,7 @@ def hook(
     event: Annotated[str | None, typer.Argument(help="JSON, as Codex's notify gives it; else stdin has it.")] = None,
     serve: Annotated[bool, typer.Option("--serve", hidden=True, help="Be the process in the background.")] = False,
 ) -> None:
-    """Be a hook of Claude Code or Codex: store each turn, and give each prompt the memory of other sessions.
+    """Run as a hook of Claude Code or Codex: store each turn, and add the memory of other sessions to each prompt.
 
     It reads a hook's JSON and prints a hook's JSON. Errors go to stderr, with the exit code 0. A process in the
     background has the store open, stores and derives; it ends after an hour without a hook.
@@ -120,15 +119,15 @@ def create(
     days: Annotated[float | None, option("N", "Days until it expires; else it is valid until revoked.")] = None,
     label: Annotated[str | None, name_option("A name, which list shows.", "--name")] = None,
 ) -> None:
-    """Make a token and print it. It is shown only now: its hash is stored."""
-    if (user is None) is not operator:
+    """Make a token and print it. It is not shown again: only its hash is stored."""
+    if (user is None) != operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store() as store:
         made = store.tokens.create(user=user, name=label, days=days)
     whose = "everybody's memory" if made.user is None else f"the memory of {made.user!r}"
     print_result(to_json(made) | {"secret": made.secret}, made.secret or "")
     if not common.as_json:
-        echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
+        echo_hint(f"it opens {whose}, and is not shown again. Send it in the header Authorization: Bearer")
 
 
 @command(token_app, "list")

@@ -162,7 +162,7 @@ class AsyncUserScope(AsyncUserFacts):
             )
             if sight:
                 async with self._database.user_transaction(self.id) as tx:
-                    hits = await sight.hits(tx, hits)
+                    hits = await sight.filter_hits(tx, hits)
             # No connection is held meanwhile.
             if reranker is not None:
                 hits = await to_thread(rerank, reranker, query, hits)

@@ -194,7 +194,7 @@ async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved
     said_facts = tx.result(read_said_facts)
     changes = await find_changes(tx, ranked.facts, texts, said_facts, resolved.filters)
     if visibility.is_active:
-        changes = changes.restrict(set(await visibility.fact_ids(tx, list(changes.facts))))
+        changes = changes.restrict(set(await visibility.filter_fact_ids(tx, list(changes.facts))))
     return _Details(texts, said_facts, tx.result(read_before), changes)
 
 
@@ -301,7 +301,7 @@ async def _take_visible(
     taken: list[RankedChunk] = []
     while len(taken) < count and (page := list(islice(candidates, CONTEXT_DEPTH))):
         hits = await to_hits(tx, page, resolved.request.as_of)
-        visible = {hit.id for hit in await resolved.visibility.hits(tx, hits)}
+        visible = {hit.id for hit in await resolved.visibility.filter_hits(tx, hits)}
         taken += [candidate for candidate in page if candidate.chunk.item_id in visible]
     return taken[:count]
 

@@ -132,7 +132,7 @@ async def load_history(
         said = _newest_for_strategies(page, resolved)
     else:
         said = await _newest_for_budget(tx, page, resolved)
-    visible = visibility.messages(said)
+    visible = visibility.filter_messages(said)
     question = await _newest_question(tx, resolved, said)
     if question is not None and request.query is not None and not _is_open(question, request.query, visible):
         question = None
@@ -142,7 +142,7 @@ async def load_history(
         # A viewer sees only some of these; those that are pinned are not counted.
         limit = 100 if visibility.is_active else 2 * MAX_STANDING
         ranked = await tx.get(_read_standing(request, resolved.budget, limit))
-        ranked = await visibility.facts(tx, ranked)
+        ranked = await visibility.filter_facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
     return ConversationHistory(
@@ -151,7 +151,7 @@ async def load_history(
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(message.tokens for message in said),
-        outlines=await visibility.summaries(tx, since),
+        outlines=await visibility.filter_summaries(tx, since),
         cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
         standing=_standing(ranked)[: pinned + MAX_STANDING],
         index_version=tx.result(reads.index_version),
@@ -192,11 +192,12 @@ async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tu
         return (), ()
     request, visibility = resolved.request, resolved.visibility
     every = await summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
-    seen = await visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
+    later = [summary for summary in every if summary.from_seq > resolved.after_seq]
+    seen = await visibility.filter_summaries(tx, later)
     if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
     known_facts = await facts.facts(tx, as_of=request.as_of, scope=request.scope)
-    known_facts = await visibility.facts(tx, known_facts)
+    known_facts = await visibility.filter_facts(tx, known_facts)
     return seen, [fact for fact in known_facts if fact.importance != UNIMPORTANT]
 
 
@@ -254,7 +255,7 @@ async def read_profile_facts(
     """
     known_facts = await facts.facts(tx, as_of=as_of, scope=scope)
     if visibility is not None:
-        known_facts = await visibility.facts(tx, known_facts)
+        known_facts = await visibility.filter_facts(tx, known_facts)
     if subject is None:
         counts = Counter(fact.subject.partition("'s ")[0] for fact in known_facts)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")

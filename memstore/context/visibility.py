@@ -1,7 +1,8 @@
-"""Which messages an agent sees: everything is stored, and a context depends on its viewer.
+"""Which messages an agent sees. All messages are stored; a context leaves out those that its viewer does not see.
 
-A viewer sees its own messages, what people say to nobody or to it, and what agents say to it; of notices (the roles
-system and developer) its own. Whom a message is for is said by `to` in its metadata, else by the @names it begins with.
+By the rule "addressed" an agent sees its own messages, messages of people to nobody in particular or to it, and what
+other agents say to it; of the roles system and developer only its own or those to it. A message is for the names in
+`to` of its metadata, else for the @names that its text begins with.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ S = TypeVar("S", Outline, Summary)
 
 
 def addressed(message: Message, viewer: str) -> bool:
-    """Return whether a viewer sees a message: the rule "addressed". Of a tool's result its call is asked."""
+    """The rule "addressed". Tool results never come here: the filter decides them by their call."""
     is_own, to = same_name(message.name, viewer), addressees(message)
     if message.role not in INSTRUCTION_ROLES and is_own:
         return True
@@ -41,12 +42,12 @@ def addressed(message: Message, viewer: str) -> bool:
 
 
 def everything(message: Message, viewer: str) -> bool:
-    """Let every message be seen: the rule "everything"."""
+    """Return True for every message: the rule "everything"."""
     return True
 
 
 def addressees(message: Message) -> set[str]:
-    """Return whom a message is for, as names are compared; none for nobody in particular.
+    """Return the names that a message is for, in canonical form; none if it is for nobody in particular.
 
     >>> sorted(addressees(Message.model_construct(text="@Bob, @carol: ask @dave", meta={})))
     ['bob', 'carol']
@@ -61,7 +62,7 @@ def addressees(message: Message) -> set[str]:
 
 
 def canonical(name: str) -> str:
-    """Return a name as names are compared: without case, blanks as "_"."""
+    """Return the form in which names are compared: case folded, blanks as "_"."""
     return "_".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
 
 
@@ -69,30 +70,30 @@ def same_name(name: str | None, other: str) -> bool:
     return name is not None and canonical(name) == canonical(other)
 
 
-KNOWN: dict[str, Rule] = {"addressed": addressed, "everything": everything}
+RULES: dict[str, Rule] = {"addressed": addressed, "everything": everything}
 
 
 def rule_of(rule: Rule | str | None) -> Rule:
-    """Return the rule of this name; a rule is returned as it is, and "addressed" for None.
+    """Return the rule of this name. A function is returned as it is; None is the rule "addressed".
 
-    Raises `ConfigurationError` for an unknown name, and `InvalidInput` for what cannot be called.
+    Raises `ConfigurationError` for an unknown name, and `InvalidInput` for anything else that is no function.
     """
     if rule is None:
         return addressed
     if not isinstance(rule, str):
         if not callable(rule):
-            raise InvalidInput(f"visibility={rule!r:.60}: give a function of a message and a viewer's name, or a name.")
+            raise InvalidInput(f"visibility={rule!r:.60}: give the name of a rule, or a function (message, viewer).")
         return rule
-    if rule not in KNOWN:
-        raise ConfigurationError(f"visibility={rule!r}: known are {', '.join(sorted(KNOWN))}.")
-    return KNOWN[rule]
+    if rule not in RULES:
+        raise ConfigurationError(f"visibility={rule!r}: known are {', '.join(sorted(RULES))}.")
+    return RULES[rule]
 
 
 class VisibilityFilter:
-    """What one viewer sees in the course of one request; everything where there is no viewer.
+    """Filters what one viewer sees, for one request. Without a viewer everything is seen.
 
-    Messages are seen by the rule, a tool's result with its call. Of what is made of messages, a summary is seen where
-    all of them are, a fact where one of them is, or where it has none: then somebody entered it by hand.
+    A message is seen if the rule says so, a tool's result if its call is seen, and a summary if all its messages are
+    seen. A fact is seen if one of its messages is seen, or if it has none, because somebody entered it by hand.
     """
 
     def __init__(self, viewer: str | None = None, rule: Rule | str | None = None) -> None:
@@ -106,13 +107,12 @@ class VisibilityFilter:
         return self.viewer is not None
 
     def sees(self, message: Message) -> bool:
-        """Return whether a message other than a tool's result is seen."""
         return self.viewer is None or bool(self._rule(message, self.viewer))
 
-    def messages(self, history: Sequence[Message]) -> list[Message]:
-        """Return those of a conversation's messages, in order, that are seen. A tool's result follows its call.
+    def filter_messages(self, history: Sequence[Message]) -> list[Message]:
+        """Return the messages of a conversation that are seen, in order.
 
-        By the call's id where results have one, else it is the call that they stand after.
+        The call of a tool's result is the one with its `tool_call_id`, or the last one if it has no id.
         """
         if not self.is_active:
             return list(history)
@@ -133,7 +133,7 @@ class VisibilityFilter:
                 self._hide("recent", "message", message.id, message.tokens)
         return seen
 
-    async def hits(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
+    async def filter_hits(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
         if not self.is_active:
             return list(hits)
         facts = {hit.id for hit in hits if hit.tier == Tier.FACTS}
@@ -143,17 +143,17 @@ class VisibilityFilter:
                 self._hide("facts" if hit.tier == Tier.FACTS else "hits", hit.tier, hit.id, 0)
         return [hit for hit in hits if hit.id in kept]
 
-    async def facts(self, tx: Transaction, facts: Sequence[Fact]) -> list[Fact]:
-        seen = set(await self.fact_ids(tx, [fact.id for fact in facts]))
+    async def filter_facts(self, tx: Transaction, facts: Sequence[Fact]) -> list[Fact]:
+        seen = set(await self.filter_fact_ids(tx, [fact.id for fact in facts]))
         return [fact for fact in facts if fact.id in seen]
 
-    async def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+    async def filter_fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
         if not self.is_active or not facts:
             return list(facts)
         kept = await self._kept(tx, dict.fromkeys(facts, ()), set(facts))
         return [fact for fact in facts if fact in kept]
 
-    async def summaries(self, tx: Transaction, summaries: Sequence[S]) -> list[S]:
+    async def filter_summaries(self, tx: Transaction, summaries: Sequence[S]) -> list[S]:
         if not self.is_active or not summaries:
             return list(summaries)
         kept = await self._kept(tx, {summary.id: () for summary in summaries}, set())
@@ -172,7 +172,7 @@ class VisibilityFilter:
         return decisions
 
     async def _kept(self, tx: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
-        """Return which items are seen. Each has the messages it was made of; where there are none, they are read."""
+        """Return which items are seen. `sources` are the messages of each item; where it has none, they are read."""
         unread = {item for item, ids in sources.items() if not ids}
         sources = {**sources, **await chunks.load_sources(tx, sorted(unread - facts), sorted(unread & facts))}
         if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):
@@ -180,24 +180,25 @@ class VisibilityFilter:
             if results := [id for id, row in rows.items() if row and row.role == Role.TOOL]:
                 rows |= await messages.sayings(tx, results)  # their calls decide
             self._visible |= {id: bool((row := rows.get(id)) and self.sees(row)) for id in unknown}
-        seen = self._visible.get
-        return {
-            item
-            for item, ids in sources.items()
-            if (not ids or any(map(seen, ids)) if item in facts else ids and all(map(seen, ids)))
-        }
+
+        def is_visible(item: UUID, ids: Sequence[UUID]) -> bool:
+            seen = [self._visible.get(id, False) for id in ids]
+            if item in facts:
+                return not seen or any(seen)
+            return bool(seen) and all(seen)
+
+        return {item for item, ids in sources.items() if is_visible(item, ids)}
 
     def _hide(self, section: str, kind: str, id: UUID, tokens: int) -> None:
         self._hidden[section, str(kind)][id] = tokens
 
 
 def as_seen_by(viewer: str | None, turns: Iterable[Turn]) -> list[Turn]:
-    """Return turns as the viewer's model is shown them: another assistant's words as a user's, behind its name.
+    """Return turns as the viewer's model gets them: messages of other assistants have the role user, and their name.
 
-    Its calls of tools and their results are in words, because no API takes calls from a user.
+    Their tool calls and results become text, because no API accepts tool calls from a user.
     """
-    # A chat knows two sides. A model takes whatever stands under the role assistant for what it has said itself, and
-    # goes on in that voice.
+    # A model takes every message of the role assistant for its own words.
     return list(turns) if viewer is None else [_turn_as_seen_by(viewer, turn) for turn in turns]
 
 
@@ -213,7 +214,7 @@ def _turn_as_seen_by(viewer: str, turn: Turn) -> Turn:
 
 
 def _as_users(message: Message, name: str, tool: str | None) -> Message:
-    # About those of its name and what joins it to the text.
+    # An estimate for the name and what joins it to the text.
     tokens = message.tokens + 2 + len(name) // 4
     changed: Json = {"role": str(Role.USER), "name": name, "tool_calls": None, "tool_call_id": None, "tokens": tokens}
     if message.role == Role.TOOL:
@@ -221,7 +222,7 @@ def _as_users(message: Message, name: str, tool: str | None) -> Message:
     else:
         opening, calls = "", [describe_call(name_of(call), arguments_text(call)) for call in message.tool_calls or ()]
     if opening or calls:
-        # Its text is another one than was counted.
+        # The text is not the one that was counted.
         changed |= {"counter": ""}
     if message.parts is None:
         changed |= {"text": "\n".join(filter(None, [f"{opening}{message.text or ''}", *calls]))}
@@ -234,7 +235,7 @@ def _as_users(message: Message, name: str, tool: str | None) -> Message:
 
 
 def _parts_of_user(parts: list[Json]) -> Iterator[Json]:
-    """Yield the parts that a user may send; what another model thought it did not say."""
+    """Yield the parts a user message may contain; another model's reasoning is left out."""
     for part in content_parts(parts):
         if part.kind != "thought":
             yield {"type": "text", "text": part.text} if part.kind == "text" else part.raw

@@ -26,11 +26,7 @@ _LINE = re.compile(r"\S.*")
 
 
 def split_text(
-    text: str,
-    limit: int,
-    count: Callable[[str], int],
-    overlap: int = 40,
-    split: Callable[[str], Spans] = sentences,
+    text: str, limit: int, count: Callable[[str], int], overlap: int = 40, split: Callable[[str], Spans] = sentences
 ) -> Spans:
     """Return the spans of the chunks of a text, which `split` cuts into sentences or lines.
 
@@ -57,9 +53,12 @@ def split_text(
         while last + 1 < len(parts) and total + parts[last + 1][2] <= limit:
             last += 1
             total += parts[last][2]
-        # Together they may count more than their sum.
-        while (first, last) != (new, new) and count(text[parts[first][0] : parts[last][1]]) > limit:
-            first, last = (first, last - 1) if last > new else (new, new)
+        # Joined parts may count more than their sum: drop the last part, at the end the shared one.
+        while (first < new or last > new) and count(text[parts[first][0] : parts[last][1]]) > limit:
+            if last > new:
+                last -= 1
+            else:
+                first = new
         chunks.append((parts[first][0], parts[last][1]))
         shared = last > first and parts[last][2] <= overlap
         first, new = last + (not shared), last + 1
@@ -71,8 +70,8 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     tokens = count(text[start:stop])
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
-    # Tokens are not spread evenly.
-    size = -(-(stop - start) // ceil(tokens / (0.9 * limit)))
+    # Tokens are not spread evenly: plan for a tenth less than the limit.
+    size = ceil((stop - start) / ceil(tokens / (0.9 * limit)))
     has_words = SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
@@ -131,13 +130,13 @@ def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> 
     A call of tools and its results stay together, up to `MAX_CALL_FACTOR` times the tokens.
     """
     start = 0
-    while stop := _find_close(messages, start, gap, tokens):
+    while (stop := _find_close(messages, start, gap, tokens)) is not None:
         yield messages[start:stop]
         start = stop
 
 
-def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens: int) -> int:
-    """Return the index after the messages that can belong to one segment; 0 where more may come."""
+def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens: int) -> int | None:
+    """Return the index at which the segment that begins at `start` is closed; None while it is open."""
     # `call` is the last message that is no tool's result.
     size, call = 0, start
     for index in range(start, len(messages)):
@@ -151,12 +150,12 @@ def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens:
         elif is_over and (call > start or size >= MAX_CALL_FACTOR * tokens):
             return call if call > start else index
         size += _size(message)
-        # After a call more may come that belongs to it.
+        # Results may follow a call or another result.
         if size >= (MAX_CALL_FACTOR * tokens if message.tool_calls or is_result else tokens):
             return index + 1
-    return 0
+    return None
 
 
 def _size(message: Message) -> int:
-    # Messages without any text would be a segment without an end.
+    # A segment of messages without text would never close.
     return max(1, message.tokens)

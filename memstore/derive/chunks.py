@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from memstore.derive.chunking import split_code_blocks, split_lines, split_text
-from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, DeriverTraits
 from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
@@ -65,7 +65,7 @@ class ChunkDeriver:
         self._chunker = Chunker(dependencies)
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> DeriverTraits:
         """The deriver itself: there is no other way to make chunks."""
         return self
 
@@ -126,7 +126,7 @@ class Chunker:
     """Cuts messages into chunks, each with the text to embed: who speaks is part of it (+14 points of recall)."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self._limit, self._count = dependencies.chunk_limit, dependencies.chunk_count
+        self._limit, self._count = dependencies.max_chunk_tokens, dependencies.count_chunk_tokens
 
     def chunks(self, message: Message) -> list[tuple[Chunk, str]]:
         """Return a message's chunks, each with the text to embed."""

@@ -27,29 +27,28 @@ from memstore.store.rows import EmbeddingModel
 logger = logging.getLogger("memstore")
 
 
-class Producer(Protocol):
-    """How a deriver makes its rows: alone, or by asking a chat model."""
+class DeriverTraits(Protocol):
+    """How a deriver makes its rows: in batches of which size, with a chat model or without, by which recipe."""
 
     @property
     def batch_size(self) -> int:
-        """The messages that are computed at once."""
+        """How many messages are computed at once."""
 
     @property
     def uses_llm(self) -> bool:
-        """Whether a chat model is asked: one conversation at a time, so that what was paid for is soon saved."""
+        """Whether a chat model is asked. If so, one conversation is derived at a time: paid answers are saved soon."""
 
     @property
     def recipe(self) -> str:
-        """Name and version: rows of another recipe may be rebuilt. May raise `ModelUnavailable`."""
+        """Name and version. Rows of another recipe may be rebuilt. May raise `ModelUnavailable`."""
 
 
 @dataclass(frozen=True, slots=True)
 class DerivedBatch:
     """What a deriver made of a batch that ends with the message `to_seq`.
 
-    `llm_session` has its calls of a chat model, if any; `recipe` is None where it is the deriver's. At `closes_at`
-    there is something to do even if no message comes. Messages of `without_vector` are found by their words alone, as
-    the embedder refuses them.
+    `llm_session` has its calls of a chat model, if any; `recipe` is None if it is the deriver's. At `closes_at` the
+    deriver has to run again even if no message comes. The embedder refused the messages of `without_vector`.
     """
 
     to_seq: int
@@ -76,15 +75,14 @@ class Dependencies:
         return None if self.embedder is None else EmbeddingModel.of(self.embedder)
 
     def start_session(self, model: ChatModel, deriver: str) -> LLMSession:
-        """Return a new session in which a deriver asks a chat model for a batch."""
         return LLMSession(model, self.meter, deriver, self.settings.price_of(deriver))
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
-        """Return a vector for each text; None for each without an embedder, and for a text that it refuses.
+        """Return a vector for each text, or None if there is no embedder or it refuses the text.
 
-        Raises `ModelUnavailable` for an error that may pass: then nothing is set aside.
+        Raises `ModelUnavailable` for an error that may pass.
         """
-        # All messages of a batch may be erased.
+        # There is no text if all messages of a batch were erased.
         if self.embedder is None or not texts:
             return [None] * len(texts)
         try:
@@ -100,19 +98,17 @@ class Dependencies:
             raise
 
     @property
-    def chunk_count(self) -> Callable[[str], int]:
-        """The token counter of chunks: the embedder's, if there is one."""
+    def count_chunk_tokens(self) -> Callable[[str], int]:
         return self.counter.count if self.embedder is None else self.embedder.count
 
     @property
-    def chunk_limit(self) -> int:
-        """The most tokens of a chunk, by `chunk_count`."""
+    def max_chunk_tokens(self) -> int:
         window = self.embedder.max_tokens if self.embedder else self.settings.chunk_tokens
         return min(self.settings.chunk_tokens, window)
 
 
 def _embed_accepted(embedder: Embedder, texts: Sequence[str], *, is_retry: bool = False) -> list[Vectors | None]:
-    """Return a vector for each text, None for one that is refused. Raises the error of an embedder that takes none."""
+    """Return a vector for each text, None for a refused one. Raises the error of an embedder that refuses all."""
     try:
         vectors = embedder.embed_documents(texts)
     except (ModelUnavailable, ProviderMissing):
@@ -139,7 +135,7 @@ def _embed_accepted(embedder: Embedder, texts: Sequence[str], *, is_retry: bool 
 
 
 def _is_passing(error: BaseException | None) -> bool:
-    """Return whether an error, or one that it came of, is of the machine or the network and not of a text."""
+    """Return whether an error or its cause comes from the machine or the network, and not from a text."""
     return error is not None and (
         isinstance(error, OSError | MemoryError) or _is_passing(error.__cause__ or error.__context__)
     )

@@ -1,12 +1,13 @@
-"""Erasure: one transaction through every table, its certificate, and the search for remains.
+"""Erasure: one transaction over every table, its certificate, and the search for remains.
 
-All or nothing: killed in the middle, nothing was done. Done twice, the second time there is nothing left to do, and its
-certificate says so. A process that read before it and writes after it is refused (`transaction_if_unchanged`).
+If it is killed in the middle, nothing was erased. A second erasure of the same finds nothing, and says so. A process
+that read before the erasure and writes after it is refused (`transaction_if_unchanged`).
 
-With messages go summaries, facts, chunks, and rows that quote or name them. A derived fact is removed if no other
-message says it, if it has words of a removed message alone, or if such a message said it last and it had ended others:
-values said in between may hold. If others say it, it is derived again from those. Facts entered by hand stay, without
-that source; an edited fact is removed with the derived one. Facts that a removed one had superseded hold again.
+Erasing messages removes their summaries and chunks, rows that quote or name them, and derived facts:
+- that no other message says, that have words of erased messages alone, or that are edits of removed facts;
+- that had ended other facts, if an erased message said them last: values said in between may hold.
+A removed fact that other messages say is derived again from those. Facts entered by hand stay and lose that source.
+Facts that a removed fact had superseded become active again.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
 _NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
-VACUUM = (
-    "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
-    "its log and in backups until those are gone (docs/reference/erasure.md)"
+BYTES_ON_DISK_HINT = (
+    "Rows are deleted. Their bytes stay on disk until VACUUM and reuse of the space, and in the WAL and backups until "
+    "those expire (docs/reference/erasure.md)."
 )
 
 
@@ -76,9 +77,9 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
         if dry_run:
             await tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=())
-        # Of a user the outbox is gone.
+        # Erasing a user removes the outbox too.
         if not is_user and not certificate.is_empty:
-            # Not even ids of what is gone: the certificate has them.
+            # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
             tx.record_event(EventType.ERASED, None, **body)
     for model in models:
@@ -92,50 +93,49 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
     if target.ids and not is_fact:
         named_messages = await erasure.messages_to_delete(tx, messages=target.ids)
         conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
-    locked = await erasure.lock_for_erasure(tx, None if is_user else conversations)
+    last_posted_chunk = await erasure.lock_for_erasure(tx, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
     doomed: list[MessageToDelete] = []
-    if locked is not None and not is_fact:
+    if last_posted_chunk is not None and not is_fact:
         doomed = await erasure.messages_to_delete(
             tx, conversation=target.conversation_id, messages=target.ids or None, before=target.before
         )
-    fact_ids = await _find_with_former(tx, target.ids) if is_fact else []
+    fact_ids = await _find_with_earlier_versions(tx, target.ids) if is_fact else []
     items = [*fact_ids, *(message.id for message in doomed)]
     if target.ids:
-        await _check_known(tx, target, set(items))
+        await _check_existence(tx, target, set(items))
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = await erasure.remove_user(tx)
         left = await erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
-    elif locked is not None:
-        removal = await _remove_rows(tx, doomed, fact_ids, locked)
+    elif last_posted_chunk is not None:
+        removal = await _remove_rows(tx, doomed, fact_ids, last_posted_chunk)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
             removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
-        # Not for ids of summaries, which are made again under the same.
+        # Ids of summaries are not searched for: a summary that is made again has the same id.
         searched = (*_searched_ids(certificate), *removal.messages)
         left = await erasure.count_references(tx, searched)
         scan = ScanResult(len(left), len(searched), dict(+left))
-        certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
-    # Where nothing was, nothing is kept of it either.
+        certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
+    # If nothing was erased, no certificate is kept.
     if not digests and certificate.is_empty:
         return replace(certificate, id=None)
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)
-    certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
+    certificate = replace(certificate, tombstones=kept, hints=(BYTES_ON_DISK_HINT,))
     return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate))
 
 
-async def _find_with_former(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Return the stored ones of these facts, and their versions before edits."""
+async def _find_with_earlier_versions(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     facts = await erasure.known_facts(tx, ids)
-    while former := await erasure.edited_into(tx, facts) if facts else []:
-        facts += former
+    while earlier := await erasure.edited_into(tx, facts) if facts else []:
+        facts += earlier
     return facts
 
 
-async def _check_known(tx: Transaction, target: ErasureTarget, items: set[UUID]) -> None:
+async def _check_existence(tx: Transaction, target: ErasureTarget, items: set[UUID]) -> None:
     missing = set(target.ids) - items
     missing -= await messages.erased_items(tx, missing)
     if missing:
@@ -156,7 +156,7 @@ async def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequ
 
 
 async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
-    """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
+    """Remove the jobs of erased conversations from the queue. They hold ids. A job that is left finds nothing to do."""
     try:
         if not (await queue.state(database)).made:
             return certificate
@@ -172,19 +172,16 @@ ACTOR = "erasure"
 
 @dataclass(slots=True)
 class Removal:
-    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again.
-
-    Its items are facts and summaries.
-    """
+    """Removed rows by table, rewound conversations by deriver, and ids; `items` are facts and summaries."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    again: Counter[str] = field(default_factory=Counter)
+    rewound_conversations: Counter[str] = field(default_factory=Counter)
     messages: list[UUID] = field(default_factory=list)
     items: list[UUID] = field(default_factory=list)
 
 
 async def _remove_rows(
-    tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], posted: int
+    tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], last_posted_chunk: int
 ) -> Removal:
     """Remove messages with what depends on them, and facts. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
@@ -192,13 +189,13 @@ async def _remove_rows(
     runs = _group_runs(doomed)
     for conversation, conversation_runs in runs.items():
         await _remove_summaries(tx, conversation, conversation_runs, removal)
-    named = set(await _find_facts_read_with(tx, ids, runs))
-    resting = await erasure.dependent_facts(tx, ids, list(named))
-    removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
+    with_erased_words = set(await _find_facts_with_words_of(tx, ids, runs))
+    dependent = await erasure.dependent_facts(tx, ids, list(with_erased_words))
+    removed = [fact for fact in dependent if not fact.entered and (not _stays(fact) or fact.id in with_erased_words)]
     gone = [*fact_ids, *(fact.id for fact in removed)]
-    staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(gone)]
-    said_again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = await erasure.sources_of(tx, said_again, ids) if said_again else []
+    staying = [fact.id for fact in dependent if fact.said_elsewhere and fact.id not in set(gone)]
+    derived_again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
+    other_sources = await erasure.sources_of(tx, derived_again, ids) if derived_again else []
     while edits := await erasure.edits_of(tx, gone, ids) if removed else []:
         gone += edits
     removal.items += gone
@@ -206,7 +203,7 @@ async def _remove_rows(
     removal.counts["invalid_responses"] += await erasure.remove_answers_about_facts(tx, gone, since)
     removal.counts.update(await erasure.remove_chunks(tx, [*ids, *removal.items]))
     # Postings hold chunks by number: the next maintenance of the user makes them anew.
-    if posted:
+    if last_posted_chunk:
         removal.counts["term_postings"] += await postings.forget(tx)
     later = _find_later(await erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
@@ -215,11 +212,11 @@ async def _remove_rows(
     for fact in await facts.restore_orphaned(tx, actor=ACTOR) if gone else []:
         await reapply(tx, fact, actor=ACTOR, later=later.get(fact.id))
     await erasure.forget_replaced(tx, gone)
-    for begin in begins:
-        await _derive_again(tx, begin.conversation_id, "facts", begin.seq - 1, removal)
+    for source in other_sources:
+        await _rewind_deriver(tx, source.conversation_id, "facts", source.seq - 1, removal)
     await _remove_quotes(tx, doomed, removal)
     removal.counts["messages"] += await erasure.remove_messages(tx, ids)
-    await erasure.note_pending_since(tx, {*runs, *(begin.conversation_id for begin in begins)})
+    await erasure.note_pending_since(tx, {*runs, *(source.conversation_id for source in other_sources)})
     return removal
 
 
@@ -228,13 +225,13 @@ def _stays(fact: DependentFact) -> bool:
         return False
     if not fact.born_here:
         return True
-    spoken = {*content_words(fact.said), *content_words(fact.subject)}
-    # It has no word of the erased alone, and keeps its id and marks.
-    return set(content_words(fact.text)) <= spoken
+    words_elsewhere = {*content_words(fact.said), *content_words(fact.subject)}
+    # No word of it stands in erased messages alone.
+    return set(content_words(fact.text)) <= words_elsewhere
 
 
 def _find_later(successions: Iterable[tuple[UUID, UUID]], gone: Collection[UUID]) -> dict[UUID, UUID]:
-    """Return for each fact whose successor goes the next one in line that stays."""
+    """Return, for each fact whose successor is removed, the next successor that stays."""
     successor = dict(successions)
     later = {}
     for fact in successor.keys() - gone:
@@ -260,18 +257,18 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Seq
 
 
 async def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[SeqRange], removal: Removal) -> None:
-    """Remove the summaries over these messages; other messages under them are to be summarized once more."""
+    """Remove the summaries over these messages; the other messages under them will be summarized again."""
     removed = await erasure.remove_summaries(tx, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
     firsts = [summary.from_seq for summary in removed if summary.level == 1]
     if firsts:
-        await _derive_again(tx, conversation, "summaries", min(firsts) - 1, removal)
+        await _rewind_deriver(tx, conversation, "summaries", min(firsts) - 1, removal)
 
 
-async def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
+async def _rewind_deriver(tx: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
     if await erasure.rewind_watermark(tx, conversation, deriver, to_seq):
-        removal.again[deriver] += 1
+        removal.rewound_conversations[deriver] += 1
 
 
 async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
@@ -286,17 +283,17 @@ async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], rem
     removal.counts["events"] += await erasure.remove_events(tx, [*removal.items, *receipts])
 
 
-async def _find_facts_read_with(
+async def _find_facts_with_words_of(
     tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[SeqRange]]
 ) -> list[UUID]:
-    """Return facts that have words of these messages which their own do not say.
+    """Return the facts that have a word of the erased messages which their own source messages do not have.
 
-    Rules read the messages before, of which any word counts. A chat model reads a whole segment and is shown facts of
-    all conversations: names from these.
+    - Facts derived by rules from one of the next `LOOKBACK_MESSAGES` messages: any word counts.
+    - Facts of chat models, from any conversation, because a model is shown known facts: names and numbers count.
     """
     if not messages:
         return []
-    read = {
+    words_of = {
         fact: set(content_words(text))
         for conversation, conversation_runs in runs.items()
         for fact, text in (
@@ -305,25 +302,25 @@ async def _find_facts_read_with(
     }
     for fact, text in (await erasure.facts_by_models(tx)).items():
         names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(text))))
-        read[fact] = read.get(fact, set()) | names
-    erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if read else set()
-    shared = {fact: words & erased for fact, words in read.items() if words & erased}
+        words_of[fact] = words_of.get(fact, set()) | names
+    erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if words_of else set()
+    shared = {fact: words & erased for fact, words in words_of.items() if words & erased}
     said = await erasure.texts_of_facts(tx, list(shared), messages)
     return [fact for fact, words in shared.items() if words - set(content_words(said.get(fact, "")))]
 
 
-# Each is searched for in every table and column, one after the other.
+# Each id costs a query for every table. Erased ids after these are searched for in the user's tables alone.
 MAX_SCANNED_IDS = 20
 
 
 def _searched_ids(certificate: Certificate) -> Sequence[UUID]:
-    """Return the ids that must be gone: none for a retention, which names a conversation that goes on."""
+    """Return the ids that must be gone: none for a retention, because its conversation goes on."""
     return () if certificate.scope == ErasureScope.RETENTION else certificate.erased
 
 
 async def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
-    """Search for the ids of a certificate in the tables of its user and in every other."""
-    # Every erasure names one id: of none, all would be found to be gone.
+    """Search for a certificate's ids: all in its user's tables, the first `MAX_SCANNED_IDS` in every other table."""
+    # A search for no id would find nothing, and look like a proof.
     if not certificate.erased:
         raise InvalidInput("This certificate names nothing that was erased: give it whole.")
     ids = _searched_ids(certificate)

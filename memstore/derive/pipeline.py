@@ -19,7 +19,7 @@ from uuid import UUID
 
 from memstore._compat import run_all, to_thread
 from memstore.derive.chunks import ChunkDeriver
-from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, DeriverTraits
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import renew_terms, run_maintenance
@@ -56,7 +56,7 @@ class Deriver(Protocol):
     def __init__(self, dependencies: Dependencies) -> None: ...
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> DeriverTraits:
         """The producer of the rows."""
 
     async def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:

@@ -297,6 +297,15 @@ def test_all_certificates_of_a_list_are_verified(place: str, cli: Run, tmp_path:
     shown = cli("verify-erasure", str(file), "-d", place)
     assert (shown.out.count("nothing is left"), shown.out.count("something is left")) == (1, 1)
 
+    retained = json.loads(file.read_text())[0] | {"scope": "retention"}
+    file.write_text(json.dumps(retained))
+    shown = cli("verify-erasure", str(file), "-d", place)
+    assert (shown.code, "not searched" in shown.out, "nothing is left" in shown.out) == (0, True, False)
+
+    file.write_text(cli("erase", "conversation", "lisbon", "-u", "alice", "--dry-run", "--json", "-d", place).out)
+    shown = cli("verify-erasure", str(file), "-d", place)
+    assert (shown.code, shown.out, "dry run" in shown.err) == (2, "", True)
+
     file.write_text("[]")
     found = cli("verify-erasure", str(file), "--json", "-d", place)
     assert (found.code, found.json) == (0, [])

@@ -15,7 +15,8 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts
-from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.denials import denies
+from memstore.derive.facts.drafts import FactDraft, draft_fact
 from memstore.derive.facts.entities import ATTRIBUTES, MAX_KNOWN_CHARS, choose_known, is_own_name
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import MAX_ANSWER_TOKENS, Findings, Inquiry
@@ -174,6 +175,16 @@ def test_names_are_those_that_were_said(said: str, told: str, value: str | None,
 def test_nobody_denies_what_they_say(said: str, told: str, doubted: bool) -> None:
     (one,) = found([message(1, "user", said, "Alice")], fact(told, (1, said)))
     assert is_doubted(one) is doubted
+
+
+def test_a_number_denies_a_dose_of_the_same_medicine_alone() -> None:
+    dose = draft_fact("Alice takes 20 mg of ramipril.", "health", "Alice", 0.9, "en", attribute="dose/ramipril").fact
+    medicine = dose.model_copy(update={"attribute": "medication"})
+    raised = draft_fact("Alice takes 40 mg now.", "health", "Alice", 0.9, "en", attribute="dose/ramipril").fact
+    aged = draft_fact("Alice is 43.", "identity", "Alice", 0.9, "en", attribute="age").fact
+    assert denies(dose, raised, ["I take 40 mg now."])
+    assert not denies(dose, aged, ["I'm 43 now."])
+    assert not denies(medicine, aged, ["I'm 43 now."])
 
 
 def test_attributes_are_a_closed_list_but_those_of_own_types() -> None:

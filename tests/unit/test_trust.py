@@ -13,7 +13,7 @@ TRUST = TrustPolicy(frozenset({"user"}), frozenset({"user"}))
 def level(text: str) -> int:
     made = build_row({"role": "user", "content": text}, ConversationRef("alice", "c"), 100_000)
     start = text.index(SAID)
-    return TRUST.level(made, start, start + len(SAID))
+    return TRUST.trust_level(made, start, start + len(SAID))
 
 
 @pytest.mark.parametrize(

@@ -91,4 +91,4 @@ def test_a_result_follows_the_call_that_it_answers() -> None:
         message("user", "hi"),
         message("tool", "after no call"),
     ]
-    assert VisibilityFilter("bob").messages(said) == [said[place] for place in (0, 2, 6, 7, 8)]
+    assert VisibilityFilter("bob").filter_messages(said) == [said[place] for place in (0, 2, 6, 7, 8)]

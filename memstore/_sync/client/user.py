@@ -162,7 +162,7 @@ class UserScope(UserFacts):
             )
             if sight:
                 with self._database.user_transaction(self.id) as tx:
-                    hits = sight.hits(tx, hits)
+                    hits = sight.filter_hits(tx, hits)
             # No connection is held meanwhile.
             if reranker is not None:
                 hits = rerank(reranker, query, hits)

@@ -195,7 +195,7 @@ def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: Reso
     said_facts = tx.result(read_said_facts)
     changes = find_changes(tx, ranked.facts, texts, said_facts, resolved.filters)
     if visibility.is_active:
-        changes = changes.restrict(set(visibility.fact_ids(tx, list(changes.facts))))
+        changes = changes.restrict(set(visibility.filter_fact_ids(tx, list(changes.facts))))
     return _Details(texts, said_facts, tx.result(read_before), changes)
 
 
@@ -302,7 +302,7 @@ def _take_visible(
     taken: list[RankedChunk] = []
     while len(taken) < count and (page := list(islice(candidates, CONTEXT_DEPTH))):
         hits = to_hits(tx, page, resolved.request.as_of)
-        visible = {hit.id for hit in resolved.visibility.hits(tx, hits)}
+        visible = {hit.id for hit in resolved.visibility.filter_hits(tx, hits)}
         taken += [candidate for candidate in page if candidate.chunk.item_id in visible]
     return taken[:count]
 

@@ -133,7 +133,7 @@ def load_history(
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(tx, page, resolved)
-    visible = visibility.messages(said)
+    visible = visibility.filter_messages(said)
     question = _newest_question(tx, resolved, said)
     if question is not None and request.query is not None and not _is_open(question, request.query, visible):
         question = None
@@ -143,7 +143,7 @@ def load_history(
         # A viewer sees only some of these; those that are pinned are not counted.
         limit = 100 if visibility.is_active else 2 * MAX_STANDING
         ranked = tx.get(_read_standing(request, resolved.budget, limit))
-        ranked = visibility.facts(tx, ranked)
+        ranked = visibility.filter_facts(tx, ranked)
     pinned = sum(fact.importance == ALWAYS for fact in ranked)  # they come first
     whole_summaries, known_facts = _read_for_strategies(tx, resolved)
     return ConversationHistory(
@@ -152,7 +152,7 @@ def load_history(
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(message.tokens for message in said),
-        outlines=visibility.summaries(tx, since),
+        outlines=visibility.filter_summaries(tx, since),
         cleared_summaries={outline.id for outline in every if outline.from_seq <= resolved.after_seq},
         standing=_standing(ranked)[: pinned + MAX_STANDING],
         index_version=tx.result(reads.index_version),
@@ -193,11 +193,12 @@ def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Se
         return (), ()
     request, visibility = resolved.request, resolved.visibility
     every = summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
-    seen = visibility.summaries(tx, [summary for summary in every if summary.from_seq > resolved.after_seq])
+    later = [summary for summary in every if summary.from_seq > resolved.after_seq]
+    seen = visibility.filter_summaries(tx, later)
     if not any(strategy.by_facts for strategy in resolved.strategies):
         return seen, ()
     known_facts = facts.facts(tx, as_of=request.as_of, scope=request.scope)
-    known_facts = visibility.facts(tx, known_facts)
+    known_facts = visibility.filter_facts(tx, known_facts)
     return seen, [fact for fact in known_facts if fact.importance != UNIMPORTANT]
 
 
@@ -255,7 +256,7 @@ def read_profile_facts(
     """
     known_facts = facts.facts(tx, as_of=as_of, scope=scope)
     if visibility is not None:
-        known_facts = visibility.facts(tx, known_facts)
+        known_facts = visibility.filter_facts(tx, known_facts)
     if subject is None:
         counts = Counter(fact.subject.partition("'s ")[0] for fact in known_facts)
         subject = min(counts, key=lambda name: (-counts[name], name), default="The user")

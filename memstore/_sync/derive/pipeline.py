@@ -27,7 +27,7 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, watermark
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged, load_active_embedder
 from memstore._sync.store.erasure import UserVersion
-from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, DeriverTraits
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
@@ -57,7 +57,7 @@ class Deriver(Protocol):
     def __init__(self, dependencies: Dependencies) -> None: ...
 
     @property
-    def producer(self) -> Producer:
+    def producer(self) -> DeriverTraits:
         """The producer of the rows."""
 
     def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:

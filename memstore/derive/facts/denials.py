@@ -1,14 +1,15 @@
-"""Whether somebody's own words deny what protects them: an allergy, an illness, a medicine, a diet. Pure.
+"""Whether a person's own words deny a fact that protects them: an allergy, an illness, a medicine, a diet. Pure.
 
-A chat model may say that an allergy is over, and quote whatever the person said. It is believed where the quoted
-sentence itself denies the same thing: "I'm no longer allergic to peanuts", and not "I don't eat peanuts", "Am I still
-not allowed peanuts?" or "My son isn't allergic to peanuts". What is missed here waits for a person.
+A chat model may claim that an allergy is over, and quote any words of the person. The claim is believed only if the
+quoted sentence itself denies the allergy: "I'm no longer allergic to peanuts", and not "I don't eat peanuts", "Am I
+still not allowed peanuts?" or "My son isn't allergic to peanuts". A denial that is missed here waits for a person.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from memstore.derive.facts import grounding, normalization
 from memstore.derive.facts.entities import is_somebodys, may_tell_of
@@ -55,6 +56,9 @@ _NAMED = re.compile(
 _AFTER_THING = word_set("since after because when now says according anymore seit nach laut sagt depuis desde")
 _ROOTS_WITHOUT_TOPIC = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")
 _MEDICINES = content_words("medication medicine tablet pill tablette pille medikament")
+# "not": never; "over": gone; "stopped": quit; "idle": the, since. Of the fact "Alice is allergic to peanuts", peanuts
+# is the "object" and allergic the "topic"; "own" are its other words. "other" is a word of another statement.
+WordKind = Literal["not", "over", "stopped", "idle", "object", "topic", "own", "other"]
 
 
 def own_sentences(
@@ -65,10 +69,10 @@ def own_sentences(
     speaker_of: Mapping[str, str],
     background: str,
 ) -> tuple[str, ...]:
-    """Return the sentences that quotes stand in, and questions to which they say yes, if they are about the subject.
+    """Return the sentences about the subject that contain a quote, and the questions to which a quote says yes.
 
-    "It is fine" takes the sentence before along. Of a sentence that asks, clauses before the question are left.
-    `speaker_of` are the names of speakers as facts have them; a word that `background` writes small is no name.
+    A sentence with "it" is returned with the sentence before. A question loses what it asks, and keeps the clauses
+    before. `speaker_of` maps speakers to their names in facts. A word that `background` writes small is no name.
     """
     quoted: list[str] = []
     for span in spans:
@@ -107,16 +111,17 @@ def _is_about(sentence: str, subject: str, speaker: str, background: str) -> boo
 
 
 def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
-    """Whether sentences deny what a known fact protects from, or say what is so of it now, of the same person.
+    """Return whether a person's sentences deny a known fact that protects them, or say what replaced it.
 
-    Words of two languages cannot be compared: there it is enough that a sentence denies what the new fact says.
+    Words of two languages cannot be compared. Then it is enough that a sentence denies something of the new fact.
     """
     if fact.subject != new.subject and (is_somebodys(new.subject) or not may_tell_of(fact.subject, new.text)):
         return False
     code = language_of(fact.text)
     root, _, key = (fact.attribute or "").partition("/")
-    is_of_thing = root in ("dose", "medication") and (new.attribute or "").endswith(key)
-    if is_of_thing and (grounding.numbers(new.text) - grounding.numbers(fact.text)) & grounding.numbers(" ".join(said)):
+    is_same_medicine = root in ("dose", "medication") and key and (new.attribute or "").endswith(key)
+    new_numbers = grounding.numbers(new.text) - grounding.numbers(fact.text)
+    if is_same_medicine and new_numbers & grounding.numbers(" ".join(said)):
         return True
     if root in ("diet", "regimen") and any(_changes_diet(fact, new, each) for each in said):
         return True
@@ -124,52 +129,56 @@ def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
     turns = [each for each in foreign if grounding.is_negative(each) or _AGAIN.search(each)]
     if any(grounding.shares_word(new.text, each, new.subject) for each in turns):
         return True
-    things = _things(fact)
+    objects = _object_words(fact)
     # "is worse now"
     is_worse = normalization.is_protection(new) and not grounding.is_negative(new.text) and not _WELL.search(new.text)
-    if is_worse and _has(new.text, things) and any(_has(each, things) for each in said):
+    if is_worse and _mentions_any(new.text, objects) and any(_mentions_any(each, objects) for each in said):
         return True
-    return _takes_back(fact, things, said)
+    return _is_retracted_by(fact, objects, said)
 
 
-def is_doubtful(fact: FactColumns, said: Sequence[str]) -> bool:
-    """Whether a fact takes protection away, and no sentence denies anything of that thing."""
+def lacks_denial_evidence(fact: FactColumns, said: Sequence[str]) -> bool:
+    """Return whether a fact takes protection away and no sentence denies anything about its object."""
     if not normalization.takes_away_protection(fact.attribute, fact.value):
         return False
-    things = _things(fact)
-    return not any((grounding.is_negative(each) or _AGAIN.search(each)) and _has(each, things) for each in said)
+    objects = _object_words(fact)
+    denials = [each for each in said if grounding.is_negative(each) or _AGAIN.search(each)]
+    return not any(_mentions_any(each, objects) for each in denials)
 
 
-def _takes_back(fact: FactColumns, things: set[str], said: Sequence[str]) -> bool:
-    """Whether sentences deny a statement; of a ban, "must not eat gluten", whether they say that it is done again."""
+def _is_retracted_by(fact: FactColumns, objects: set[str], said: Sequence[str]) -> bool:
+    """Return whether sentences deny a fact. A ban, "must not eat gluten", is denied by doing the thing again."""
     root, _, key = (fact.attribute or "").partition("/")
     subject = {plain(word) for word in content_words(fact.subject)}
     words = {plain(word) for word in content_words(fact.text)} - {normalization.NOT} - subject
-    is_ban = any(is_denied(clause) and _has(clause, things) for clause in grounding.CLAUSE.split(fact.text))
-    topics = words - things if root not in _ROOTS_WITHOUT_TOPIC else set()
-    least = 1 if key or fact.value else min(2, len(things))
-    groups = {"thing": things, "topic": topics, "own": {*words, *content_words(root)}}
+    is_ban = any(is_denied(clause) and _mentions_any(clause, objects) for clause in grounding.CLAUSE.split(fact.text))
+    topics = words - objects if root not in _ROOTS_WITHOUT_TOPIC else set()
+    least = 1 if key or fact.value else min(2, len(objects))
+    groups: dict[WordKind, set[str]] = {"object": objects, "topic": topics, "own": {*words, *content_words(root)}}
     for sentence in said:
         for clause in grounding.CLAUSE.split(grounding.IDLE_DENIAL.sub(" ", sentence)):
             if is_ban:
-                if _AGAIN.search(clause) and not is_denied(clause) and _has(clause, things):
+                if _AGAIN.search(clause) and not is_denied(clause) and _mentions_any(clause, objects):
                     return True
                 continue
             is_well = root in ("health", "condition") and _WELL.search(clause) and not is_denied(clause)
-            if is_well and (_has(clause, things) or (_IT.search(clause) and _has(sentence, things))):
+            if is_well and (
+                _mentions_any(clause, objects) or (_IT.search(clause) and _mentions_any(sentence, objects))
+            ):
                 return True
-            if not _ONLY.search(clause) and _stands_in(_DONE.sub("stopped", _FOR_ME.sub(r"\1", clause)), groups, least):
+            ended = _DONE.sub("stopped", _FOR_ME.sub(r"\1", clause))
+            if not _ONLY.search(clause) and _clause_negates(ended, groups, least):
                 return True
     return False
 
 
-def _things(fact: FactColumns) -> set[str]:
-    """Return the words of what a fact is about: of the peanuts, or of all that it says where nothing is named."""
+def _object_words(fact: FactColumns) -> set[str]:
+    """Return the words for the object of a fact, such as "peanuts"; all its words if it names no object."""
     root, _, key = (fact.attribute or "").partition("/")
     value = "" if fact.value in ("yes", "no") else fact.value or ""
     subject = {plain(word) for word in content_words(fact.subject)}
-    things = {plain(word) for word in content_words(key or value or fact.text)} - {normalization.NOT} - subject
-    return things | {*_MEDICINES} if root == "medication" else things
+    objects = {plain(word) for word in content_words(key or value or fact.text)} - {normalization.NOT} - subject
+    return objects | {*_MEDICINES} if root == "medication" else objects
 
 
 def _changes_diet(fact: FactColumns, new: FactColumns, sentence: str) -> bool:
@@ -179,44 +188,43 @@ def _changes_diet(fact: FactColumns, new: FactColumns, sentence: str) -> bool:
     return is_again and grounding.shares_word(new.text, sentence, new.subject)
 
 
-def _has(text: str, words: set[str]) -> bool:
+def _mentions_any(text: str, words: set[str]) -> bool:
     return any(grounding.is_akin(word, each) for word in words for each in map(plain, content_words(text)))
 
 
-def _stands_in(clause: str, groups: Mapping[str, set[str]], least: int) -> bool:
-    """Whether a clause denies so many things of a statement, and a topic, "allergy", if it has any.
+def _clause_negates(clause: str, groups: Mapping[WordKind, set[str]], least: int) -> bool:
+    """Return whether a clause denies at least `least` object words of a fact, and its topic ("allergy") if it has one.
 
-    Between the "not" and these stand no other words than its own: "I don't have time for my diabetes" denies no
-    diabetes.
+    The words between belong to no other statement: "I don't have time for my diabetes" does not deny the diabetes.
     """
-    kinds = list(_kinds(clause, groups))
+    kinds = list(_classify_words(clause, groups))
     # "my allergy hasn't gone"
     if "not" in kinds and "over" in kinds:
         return False
     words = WORD.findall(clause.casefold())
     is_ended = bool(words) and words[-1] in _ENDED_LAST_IN_GERMAN and "not" not in kinds
-    if is_ended and kinds.count("thing") >= least:
+    if is_ended and kinds.count("object") >= least:
         return not groups["topic"] or "topic" in kinds
     least = least if "other" in kinds else 1
     start = 0
     for place in (*(place for place, kind in enumerate(kinds) if kind == "other"), len(kinds)):
         run, is_last = kinds[start:place], place == len(kinds)
         start = place + 1
-        if run.count("thing") < least or (groups["topic"] and "topic" not in run):
+        if run.count("object") < least or (groups["topic"] and "topic" not in run):
             continue
         # "no diabetes kit"
-        if not is_last and run[-1] in ("thing", "topic"):
+        if not is_last and run[-1] in ("object", "topic"):
             continue
-        before = run[: run.index("thing")]
+        before = run[: run.index("object")]
         denials = [at for at, kind in enumerate(run) if kind == "not"]
         if "over" in run or "stopped" in before:
             return True
-        if any(is_last or not {"thing", "topic", "own"}.isdisjoint(run[at:]) for at in denials):
+        if any(is_last or not groups.keys().isdisjoint(run[at:]) for at in denials):
             return True
     return False
 
 
-def _kinds(clause: str, groups: Mapping[str, set[str]]) -> Iterator[str]:
+def _classify_words(clause: str, groups: Mapping[WordKind, set[str]]) -> Iterator[WordKind]:
     for word in SPOKEN_WORD.findall(clause):
         if word.isdecimal():
             continue

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from memstore.derive.chunking import split_segments
 from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DeriverTraits
 from memstore.derive.facts.changes import with_outdated
 from memstore.derive.facts.drafts import (
     LOOKBACK_MESSAGES,
@@ -303,7 +303,7 @@ async def _supersede(
     await facts.change(tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at)
 
 
-class FactExtractor(Producer, Protocol):
+class FactExtractor(DeriverTraits, Protocol):
     """Extracts facts from messages. Pure but for the models that it asks."""
 
     def recipe_under(self, guidelines: Guidelines) -> str:
@@ -332,7 +332,7 @@ class FactDeriver:
         With what a redo has `made` so far, known are that and facts of other conversations.
         """
         batch = await self._load_messages(tx, work, limit)
-        if not self.producer.uses_llm or len(batch.messages) == batch.before:
+        if not self.producer.uses_llm or len(batch.messages) == batch.already_read:
             return batch
         until = max(message.occurred_at for message in batch.messages)
         embedder = model_id(self.dependencies.embedder)

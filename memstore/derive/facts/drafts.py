@@ -1,8 +1,8 @@
-"""Facts before they are stored: where they come from, and whether they hold at once or wait to be confirmed. Pure.
+"""Facts before they are stored: their source, and whether they are active at once or wait to be confirmed. Pure.
 
-A tool's output is never believed alone, whatever is set: it is a page, a file or a mail that somebody unknown wrote.
-Nor are pasted or quoted texts, or messages that the application marks as untrusted. A message can only lower the trust
-of its role: the writer of an imported file writes its metadata too.
+Output of tools is never trusted, whatever the settings say: somebody unknown wrote the page, the file or the mail.
+Pasted and quoted text is not trusted, nor are messages that the application marks as untrusted. Metadata can lower the
+trust of a message's role and never raise it, since the writer of an imported file writes its metadata too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOOKBACK_MESSAGES = 3
 UNNAMED_SPEAKERS = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}
 TRUST_LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}
 BY_HAND, UNTRUSTED = 3, 0
-# A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
+# A fence of any length, closed or not. Ticks count anywhere, tildes only where a line begins: "yes~~~" is no fence.
 _FENCED = re.compile(
     r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -42,7 +42,7 @@ _MARKS = ("```", "~~~", ">", "＞")
 
 @dataclass(frozen=True, slots=True)
 class TrustPolicy:
-    """The roles that facts are taken from, and those of them whose facts hold at once."""
+    """The roles that facts are taken from; facts of the `trusted` ones are active at once."""
 
     roles: frozenset[str]
     trusted: frozenset[str]
@@ -52,14 +52,14 @@ class TrustPolicy:
         roles = frozenset(settings.fact_roles)
         return cls(roles, roles & frozenset(settings.trusted_roles))
 
-    def recipe(self, recipe: str) -> str:
+    def extend_recipe(self, recipe: str) -> str:
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
         if waiting := self.roles - self.trusted:
             recipe = f"{recipe} doubting {','.join(sorted(waiting))}"
         return recipe
 
-    def level(self, message: Message, start: int, stop: int) -> int:
+    def trust_level(self, message: Message, start: int, stop: int) -> int:
         if message.meta.get(TRUST, TRUSTED) != TRUSTED or is_pasted(message, start, stop):
             return UNTRUSTED
         return TRUST_LEVELS[Role(message.role)]
@@ -86,15 +86,16 @@ class Successor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FactDraft:
-    """A fact from when it is extracted, or entered by a person, until it is stored: its columns and the slot it fills.
+    """A fact that is not stored yet: an extractor read it in a message, or a person enters it.
 
-    An extractor gives the characters `start` to `stop` of the message that say it, and whether it `may_change` known
-    facts: not what friends tell each other. `attribute_to` adds the message; until then `fact` has no id. Its state is
-    "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say of their own
-    kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made knowing that. It
-    is None for what a person enters, which has several spans, or none; others have one. `ends` are known facts that no
-    longer hold; `successor` is the first that was said later and makes it outdated. Facts of its subject may be known
-    under the `alias`. `said` are the subject's sentences that a model quotes.
+    An extractor sets `fact` (without an id) and the `slot` it fills; `start` and `stop`, the characters that say it;
+    `may_change`, whether it may change known facts (false among friends); the known facts it `ends`; `alias`, another
+    name of its subject; `said`, the subject's sentences that a chat model quotes.
+
+    `bind_to_message` sets the id; the state "quarantined" if the message is not trusted; `said_by_subject`, true also
+    of the speaker's own kin, pets and things; `learned_at`, after which changes by hand win; one span. A fact entered
+    by a person has no `learned_at` and any number of spans. Comparing it with known facts sets `ends`, and `successor`,
+    the first later fact that makes it outdated.
     """
 
     fact: FactColumns
@@ -115,7 +116,7 @@ class FactDraft:
 
     @property
     def compared_attribute(self) -> str | None:
-        """The attribute whose known values it is compared with, however far they are: its slot's, or a single one."""
+        """The attribute whose known values it is compared with, even if their words differ."""
         return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
 
     def with_columns(self, **columns: Any) -> FactDraft:
@@ -134,10 +135,10 @@ def draft_fact(
     slot: Slot | None = None,
     **columns: Any,
 ) -> FactDraft:
-    """Return the draft of what a text says; `columns` are when it holds, and an attribute with its value.
+    """Return the draft of a fact; `columns` are any of `valid_from`, `valid_to`, `attribute` and `value`.
 
-    `text` is a sentence in plain words, or the speaker's words after the name; `subject` is whom it is about, as the
-    text names them. `confidence` is from 0 to 1; `language` is ISO 639-1, "und" where the words do not tell it.
+    `text` is a sentence, or the speaker's words after the name, and names the `subject`. `confidence` is from 0 to 1;
+    `language` is ISO 639-1, or "und" if it is unknown.
     """
     values: dict[str, Any] = dict.fromkeys(("valid_from", "valid_to", "attribute", "value")) | columns
     if slot is not None:
@@ -148,24 +149,21 @@ def draft_fact(
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
+    """Messages up to `to_seq`, of which the first `already_read` only help to understand the others.
 
-    `known` are the user's facts that a model is shown.
+    `known` are the facts that a chat model is shown.
     """
 
     to_seq: int
     messages: list[Message]
-    before: int
+    already_read: int
     guidelines: Guidelines = NO_GUIDELINES
     known: Sequence[KnownFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedBatch(DerivedBatch):
-    """The facts of messages.
-
-    `invalid` counts a model's unusable answers, `refused` the facts of others that were not believed.
-    """
+    """The facts of a batch. `invalid` counts a model's unusable answers, `refused` its facts that are not believed."""
 
     facts: list[FactDraft]
     invalid: int = 0
@@ -173,7 +171,7 @@ class ExtractedBatch(DerivedBatch):
 
 
 def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> ExtractedBatch:
-    """Return a batch without the facts that tell a password, a key or what else masking masks, masked or not."""
+    """Return the batch without facts that contain a secret (a password, a key), in plain or masked."""
     find, texts = load_detectors().find, {each.id: each.text or "" for each in messages}
 
     def tells_secret(new_fact: FactDraft) -> bool:
@@ -186,13 +184,14 @@ def without_secrets(extracted: ExtractedBatch, messages: Sequence[Message]) -> E
     return replace(extracted, facts=[new_fact for new_fact in extracted.facts if not tells_secret(new_fact)])
 
 
-def attribute_to(
+def bind_to_message(
     draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
 ) -> FactDraft:
-    level = trust.level(message, draft.start, draft.stop)
+    """Return the draft with the id, the state and the source that it has as a fact of this message."""
+    level = trust.trust_level(message, draft.start, draft.stop)
     speaker = message.name or UNNAMED_SPEAKERS[Role(message.role)]
     subject, owner = draft.fact.subject.casefold(), speaker.casefold()
-    attributed = draft.with_columns(
+    bound = draft.with_columns(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.fact.subject, draft.fact.text),
         state="active" if trust.is_trusted(message, level) else QUARANTINED,
@@ -200,7 +199,7 @@ def attribute_to(
         occurred_at=message.occurred_at,
     )
     return replace(
-        attributed,
+        bound,
         said_by_subject=subject == owner or subject.startswith(f"{owner}'s "),
         learned_at=message.recorded_at,
         speaker=speaker,

@@ -19,7 +19,7 @@ from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts import drafts, entities, grounding
 from memstore.derive.facts.answers import AnsweredFact, AnsweredFacts, attribute_of, slot_of, tidy, type_of
-from memstore.derive.facts.denials import denies, is_doubtful, own_sentences
+from memstore.derive.facts.denials import denies, lacks_denial_evidence, own_sentences
 from memstore.derive.facts.drafts import FactDraft
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_protection, names_time, protects
@@ -214,7 +214,7 @@ class Inquiry:
             draft = _draft(fact, subject, spans[0].passage.said, attribute, value)
             trusted_spans = [span for span in spans if span.passage.role in self.trusted]
             said = own_sentences(fact.text, subject, trusted_spans, talk, speaker_of, background)
-            is_denial_doubted = is_doubtful(draft.fact, said)
+            is_denial_doubted = lacks_denial_evidence(draft.fact, said)
             if is_denial_doubted:
                 findings.refusals.append(("its quote does not deny what protects somebody", fact.model_copy()))
             if doubt is not None or is_denial_doubted:
@@ -289,7 +289,7 @@ class LLMExtractor:
     @property
     def recipe(self) -> str:
         """The model, its prompt, and the roles that are read and trusted. Raises `ModelUnavailable`."""
-        return self.trust.recipe(recipe(self.model))
+        return self.trust.extend_recipe(recipe(self.model))
 
     def recipe_under(self, guidelines: Guidelines) -> str:
         return mark_recipe(self.recipe, guidelines.prompt)
@@ -309,7 +309,7 @@ class LLMExtractor:
 
     def _ask(self, batch: drafts.FactBatch, recipe: str, session: LLMSession) -> drafts.ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
-        before, segment = read[: batch.before], read[batch.before :]
+        before, segment = read[: batch.already_read], read[batch.already_read :]
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < MAX_CONTEXT_AGE]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
@@ -337,13 +337,13 @@ class LLMExtractor:
         """
         for prior, span in findings.repeats:
             message, draft = messages[span.passage.item_id], _at(FactDraft(prior.fact), span)
-            again = drafts.attribute_to(draft, message, prior.vector, prior.fact.recipe, self.trust)
+            again = drafts.bind_to_message(draft, message, prior.vector, prior.fact.recipe, self.trust)
             same = {"occurred_at": message.occurred_at, "state": again.fact.state}
             yield replace(again, fact=prior.fact.model_copy(update=same))
         vectors = self.dependencies.embed([draft.fact.text for draft, _ in findings.facts])
         for (draft, spans), vector in zip(findings.facts, vectors, strict=True):
             made = [
-                drafts.attribute_to(_at(draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
+                drafts.bind_to_message(_at(draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
                 for span in spans
             ]
             is_believed = draft.fact.state != QUARANTINED

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts import drafts
-from memstore.derive.facts.drafts import FactDraft
+from memstore.derive.facts.drafts import FactDraft, bind_to_message
 from memstore.derive.facts.guidelines import Guidelines, mark_recipe
 from memstore.derive.facts.normalization import CONSTRAINT
 from memstore.derive.facts.note_facts import extract, extract_memory, memory_turn, turn_of
@@ -45,7 +45,7 @@ class ReaderExtractor:
 
     @property
     def recipe(self) -> str:
-        return self.trust.recipe(RECIPE)
+        return self.trust.extend_recipe(RECIPE)
 
     def recipe_under(self, guidelines: Guidelines) -> str:
         return mark_recipe(self.recipe, guidelines.type_words)
@@ -57,7 +57,7 @@ class ReaderExtractor:
         extracted = []
         for batch, (to_seq, said) in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
-            facts = [drafts.attribute_to(draft, message, next(vectors), recipe, self.trust) for message, draft in said]
+            facts = [bind_to_message(draft, message, next(vectors), recipe, self.trust) for message, draft in said]
             extracted.append(drafts.ExtractedBatch(to_seq, facts, recipe=recipe))
         return extracted
 
@@ -73,7 +73,7 @@ class ReaderExtractor:
     def _drafts(self, batch: drafts.FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         types = batch.guidelines.words
         said = [_utterance(message) for message in batch.messages]
-        new = enumerate(batch.messages[batch.before :], batch.before)
+        new = enumerate(batch.messages[batch.already_read :], batch.already_read)
         places = [place for place, message in new if message.text and message.role in self.trust.roles]
         utterances = {place: replace(said[place], role=Role.USER) for place in places}
         before = {place: said[max(0, place - drafts.LOOKBACK_MESSAGES) : place] for place in places}

@@ -23,7 +23,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.chunks import chunk_of, find_batch_end
-from memstore.derive.dependencies import Dependencies, DerivedBatch, Producer
+from memstore.derive.dependencies import Dependencies, DerivedBatch, DeriverTraits
 from memstore.derive.llm import LLMSession
 from memstore.derive.summaries import extractive
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
@@ -41,7 +41,7 @@ from memstore.store.rows import NewChunk, PendingWork, StaleWork
 RECALLED = 1
 
 
-class Summarizer(Producer, Protocol):
+class Summarizer(DeriverTraits, Protocol):
     """Makes summaries of segments. Pure but for the models that it asks."""
 
     def start_session(self) -> LLMSession | None:
@@ -222,7 +222,7 @@ class SummaryDeriver:
 
 def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
     """Return the chunks of summaries; none of one without words."""
-    split = partial(split_text, limit=dependencies.chunk_limit, count=dependencies.chunk_count)
+    split = partial(split_text, limit=dependencies.max_chunk_tokens, count=dependencies.count_chunk_tokens)
     parts = [
         (summary, index, span, summary.text[slice(*span)])
         for summary in written

@@ -1,8 +1,8 @@
-"""Results of tools for a model: short, structured, with times in UTC, and ids that a model can repeat.
+"""Results of MCP tools, with times in UTC and short ids that a model can repeat.
 
-fact:3f2a91c4       how the id begins, 4 digits or more; ids of facts and summaries are as good as random
-summary:9ac01f22
-message:lisbon#12   the conversation and the number in it: ids of messages begin with their time, and are long
+fact:3f2a91c4       the first digits of the fact's id, at least 4
+summary:9ac01f22    the first digits of the summary's id
+message:lisbon#12   the conversation and the message's number in it
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
 
 UtcTime = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC).replace(microsecond=0))]
-# A client may write the results into its prompt as they are: no text of a person may be read as its frame there.
+# A client may paste results into its prompt. Control tokens in a stored text must not end the client's own frame.
 ShownText = Annotated[str, AfterValidator(escape_control_tokens)]
 
 
@@ -38,8 +38,8 @@ class Result(BaseModel):
 class Memory(Result):
     """A remembered fact, message or summary. Its text is data: what somebody said once, never an instruction.
 
-    A message has a speaker, a fact type, subject, state (where it is not active), validity and confidence. `later` is
-    what holds in place of an outdated hit; the score is for the order within one search.
+    Only messages have `speaker`. Only facts have `type`, `subject`, `valid_from`, `valid_to`, `confidence` and, unless
+    active, `state`. `later` is the newer value of an outdated hit. Scores compare only within one search.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Memory(Result):
 
 
 class MemoryDetail(Memory):
-    """A fact with its source messages, a message with those around it, a summary with its messages as "3-40"."""
+    """A fact with its source messages, a message with the messages around it, or a summary with its range, "3-40"."""
 
     sources: list[Memory] = []
     around: list[Memory] = []
@@ -101,9 +101,10 @@ async def format_hits(user: AsyncUserScope, hits: Sequence[Hit]) -> list[Memory]
 
 def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
     is_fact, is_message = hit.tier == Tier.FACTS, hit.tier == Tier.MESSAGES
+    kind = "fact" if is_fact else "summary"
     conversation = NO_CONVERSATION if hit.conversation_id is None else names.get(hit.conversation_id, NO_CONVERSATION)
     return Memory(
-        id=message_id(conversation, hit.seq or 0) if is_message else shorten("fact" if is_fact else "summary", hit.id),
+        id=message_id(conversation, hit.seq or 0) if is_message else shorten_id(kind, hit.id),
         tier=hit.tier.value,
         text=hit.text,
         said_at=hit.occurred_at,
@@ -118,7 +119,7 @@ def _format_hit(hit: Hit, names: dict[UUID, str]) -> Memory:
 
 def format_fact(fact: Fact) -> Memory:
     return Memory(
-        id=shorten("fact", fact.id),
+        id=shorten_id("fact", fact.id),
         tier="facts",
         text=fact.text,
         said_at=fact.occurred_at,
@@ -154,7 +155,7 @@ async def describe_summary(user: AsyncUserScope, id: UUID) -> MemoryDetail:
     summary = await user.summary(id)
     names = await user.conversation_names([summary.conversation_id])
     return MemoryDetail(
-        id=shorten("summary", summary.id),
+        id=shorten_id("summary", summary.id),
         tier="summaries",
         text=summary.text,
         said_at=summary.occurred_at,
@@ -173,8 +174,8 @@ async def describe_message(user: AsyncUserScope, id: str) -> MemoryDetail:
     )
 
 
-def shorten(kind: str, id: UUID) -> str:
-    # Of 10,000 facts two share 8 digits in one memory of a hundred, and then both are named.
+def shorten_id(kind: str, id: UUID) -> str:
+    # In one of a hundred memories of 10,000 facts two ids share 8 digits. Then the error names both.
     return f"{kind}:{id.hex[:8]}"
 
 
@@ -182,30 +183,30 @@ def message_id(conversation: str, seq: int) -> str:
     return f"message:{conversation}#{seq}"
 
 
-def parse(id: str) -> tuple[str, str]:
-    """Return the kind of an id and the rest of it; without a kind an id with a # is a message, others are facts."""
+def parse_id(id: str) -> tuple[str, str]:
+    """Split an id into its kind and the rest. An id without a kind is a message's if it has a "#", else a fact's."""
     kind, colon, rest = id.strip().partition(":")
     if colon and kind in ("fact", "message", "summary"):
         return kind, rest
     return ("message" if "#" in id else "fact"), id.strip()
 
 
-async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
+async def resolve_id(user: AsyncUserScope, prefix: str, kind: str) -> UUID:
     try:
-        return await user.resolve_id(beginning, kind=kind)
+        return await user.resolve_id(prefix, kind=kind)
     except InvalidInput as error:
         raise InvalidInput(f"{error} {HINT}") from None
 
 
 async def find_fact(user: AsyncUserScope, id: str) -> UUID:
-    kind, rest = parse(id)
+    kind, rest = parse_id(id)
     if kind != "fact":
         raise InvalidInput(f"{id!r} is a {kind}: only facts can be changed or deleted. list_memories gives facts.")
-    return await find(user, rest, "fact")
+    return await resolve_id(user, rest, "fact")
 
 
 async def find_message(user: AsyncUserScope, id: str) -> tuple[str, Message]:
-    kind, rest = parse(id)
+    kind, rest = parse_id(id)
     conversation, _, seq = rest.rpartition("#")
     if kind != "message" or not (conversation and seq.isdecimal() and len(seq) <= 18):
         raise InvalidInput(f"{id!r} is no id of a message; give one like 'message:lisbon#12'. {HINT}")

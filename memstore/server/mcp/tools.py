@@ -166,7 +166,7 @@ async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | Non
     note = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
     return results.SavedMemory(
         memory=results.format_fact(fact),
-        replaced=None if replaced is None or replaced.id == fact.id else results.shorten("fact", replaced.id),
+        replaced=None if replaced is None or replaced.id == fact.id else results.shorten_id("fact", replaced.id),
         superseded=[results.format_fact(older) for older in await user.superseded_facts(fact)] or None,
         note=note if fact.state == QUARANTINED else None,
     )
@@ -181,11 +181,11 @@ async def get_memory(
     Of a summary: which messages it is of.
     """
     user = current_memory.get().user
-    kind, rest = results.parse(id)
+    kind, rest = results.parse_id(id)
     if kind == "message":
         return await results.describe_message(user, id)
     describe = results.describe_summary if kind == "summary" else results.describe_fact
-    return await describe(user, await results.find(user, rest, kind))
+    return await describe(user, await results.resolve_id(user, rest, kind))
 
 
 async def list_memories(
@@ -250,7 +250,7 @@ async def update_memory(
 
 
 async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
-    id = results.shorten("fact", fact.id)
+    id = results.shorten_id("fact", fact.id)
     if fact.state == QUARANTINED:
         return f"{id} waits until its user confirms it. Nothing was done."
     latest = fact
@@ -261,7 +261,7 @@ async def _describe_state(user: AsyncUserScope, fact: Fact) -> str:
             break
         latest = await user.fact(newer[-1])
     if latest.state in STORED_ACTIVE:
-        new_id = results.shorten("fact", latest.id)
+        new_id = results.shorten_id("fact", latest.id)
         return f"{id} is superseded by {new_id}, {latest.text!r}. Nothing was done: update {new_id}."
     return f"{id} is {latest.state}, not active. Nothing was done: store what holds now by add_memory."
 
@@ -270,7 +270,7 @@ async def _check_words_are_new(user: AsyncUserScope, old: Fact, changes: Mapping
     words = [str(changes.get(name, getattr(old, name))).strip() for name in ("subject", "text")]
     same = ids.fact_id(user.id, *words)
     if same != old.id and (facts := await user.facts(ids=[same], state=None)):
-        id, same_id = (results.shorten("fact", each) for each in (old.id, same))
+        id, same_id = (results.shorten_id("fact", each) for each in (old.id, same))
         raise Conflict(
             f"{same_id} has these words already, and is {facts[0].state}. Nothing was done: "
             f"delete_memory {id}, and add_memory these words, which makes {same_id} active."

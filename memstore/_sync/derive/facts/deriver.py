@@ -22,7 +22,7 @@ from memstore._sync.store import chunks, facts, llm_usage, messages, watermarks
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
-from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.dependencies import Dependencies, DeriverTraits
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES, ExtractedBatch, FactBatch, FactDraft, without_secrets
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
@@ -291,7 +291,7 @@ def _supersede(
     facts.change(tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at)
 
 
-class FactExtractor(Producer, Protocol):
+class FactExtractor(DeriverTraits, Protocol):
     """Extracts facts from messages. Pure but for the models that it asks."""
 
     def recipe_under(self, guidelines: Guidelines) -> str:
@@ -320,7 +320,7 @@ class FactDeriver:
         With what a redo has `made` so far, known are that and facts of other conversations.
         """
         batch = self._load_messages(tx, work, limit)
-        if not self.producer.uses_llm or len(batch.messages) == batch.before:
+        if not self.producer.uses_llm or len(batch.messages) == batch.already_read:
             return batch
         until = max(message.occurred_at for message in batch.messages)
         embedder = model_id(self.dependencies.embedder)
