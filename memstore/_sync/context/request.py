@@ -175,8 +175,8 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
 def _filters(tx: Transaction, request: Request) -> Filters:
     filters = in_scope(tx, Filters(as_of=request.as_of), request.scope)
     # Its own turns may be recalled, whatever is asked.
-    others = [id for id in filters.hidden_conversations if id != request.conversation_id]
-    return replace(filters, hidden_conversations=others)
+    hidden = [id for id in filters.hidden_conversations if id != request.conversation_id]
+    return replace(filters, hidden_conversations=hidden)
 
 
 def _check_reserve(budget: int, reserve: int) -> None:
