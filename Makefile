@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp test-typescript lint types rules lint-docker sync site bench lock locked clean
+.PHONY: demo test test-slow test-training test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp test-typescript lint types rules lint-docker sync site bench lock locked clean
 
 demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -16,6 +16,9 @@ test: .venv/.test  ## the fast tests, which wait more than they compute: more pr
 
 test-slow: .venv/.test  ## those that kill, measure and repeat, and all blocking twins; CI runs both sets
 	$(BIN)/python -m pytest -q -m slow -n 3 --dist worksteal
+
+test-training: .venv/.test  ## a tiny reader is trained and reads: for changes of training/
+	TRAINING=1 $(BIN)/python -m pytest -q tests/unit/test_training.py
 
 test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer

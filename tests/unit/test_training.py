@@ -1,6 +1,7 @@
 """The reader's training: a tiny one learns from a few messages, is written as ONNX, and reads. Needs torch and onnx."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(TRAINING))
 
 
+@pytest.mark.skipif("TRAINING" not in os.environ, reason="trains for minutes: make test-training")
 def test_a_tiny_reader_is_trained_written_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import train
 
