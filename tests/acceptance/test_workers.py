@@ -79,7 +79,7 @@ def history(url: str) -> list[str]:
 def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, tmp_path: Path) -> None:
     """Three workers over a backfill; where one is killed another takes its place.
 
-    TEST_DOSE=10 kills a hundred, TEST_DATA=FILE:FILE… does so over these histories.
+    TEST_DOSE=17 kills a hundred, TEST_DATA=FILE:FILE… does so over these histories.
     """
     from tests.helpers.forked_workers import (
         forked_worker,  # which reads a text, so that its children need not compile the rules
@@ -99,7 +99,7 @@ def test_workers_that_are_killed_make_the_rows_of_one_run(url: str, twin: str, t
 
     with ExitStack() as stack:
         workers = [begun(stack) for _ in range(3)]
-        while killed < 10 * DOSE and (left := pending(url)):
+        while killed < 6 * DOSE and (left := pending(url)):
             while chance.random() < 0.9 and number(url, ALIVE) < len(workers):
                 time.sleep(0.02)
             if killed % 5 == 4:  # else nothing would get done where a step takes longer than they live
