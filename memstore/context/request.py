@@ -166,16 +166,9 @@ async def resolve(tx: Transaction, request: Request, read_conversation: Read[Con
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
-        await _filters(tx, request),
+        await in_scope(tx, Filters(as_of=request.as_of), request.scope, own_conversation=request.conversation_id),
         erasure_version,
     )
-
-
-async def _filters(tx: Transaction, request: Request) -> Filters:
-    filters = await in_scope(tx, Filters(as_of=request.as_of), request.scope)
-    # Its own turns may be recalled, whatever is asked.
-    hidden = [id for id in filters.hidden_conversations if id != request.conversation_id]
-    return replace(filters, hidden_conversations=hidden)
 
 
 def _check_reserve(budget: int, reserve: int) -> None:

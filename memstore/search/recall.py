@@ -189,10 +189,15 @@ async def recall(
     return mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
 
 
-async def in_scope(tx: Transaction, filters: Filters, scope: Scope | None) -> Filters:
-    """Return the filters that leave out what is of other scopes, too."""
+async def in_scope(
+    tx: Transaction, filters: Filters, scope: Scope | None, own_conversation: UUID | None = None
+) -> Filters:
+    """Return the filters that leave out what is of other scopes, too, but for the turns of one's own conversation."""
+    if scope is None:
+        return filters
     hidden = await facts.out_of_scope(tx, scope, filters.as_of)
-    return replace(filters, hidden_conversations=hidden.conversations, hidden_facts=hidden.facts)
+    conversations = tuple(id for id in hidden.conversations if id != own_conversation)
+    return replace(filters, hidden_conversations=conversations, hidden_facts=tuple(hidden.facts))
 
 
 async def find_changes(

@@ -66,9 +66,8 @@ class Filters:
 
     def values(self) -> dict[str, Any]:
         lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
-        values = asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
-        hidden = {name: list(values[name]) for name in ("hidden_conversations", "hidden_facts")}
-        return values | hidden
+        hidden = {name: list(getattr(self, name)) for name in ("hidden_conversations", "hidden_facts")}
+        return asdict(self) | {name: value and list(map(str, value)) for name, value in lists.items()} | hidden
 
 
 async def add(tx: Transaction, chunks: Sequence[NewChunk], model: EmbeddingModel | None) -> int:

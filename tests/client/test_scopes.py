@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
-from memstore.models import Context
+from memstore.models import Context, Scope
+from memstore.search.recall import in_scope
+from memstore.store.chunks import Filters
 
 SAID = {
     "otter": "In this project always answer in French and never use an ORM.",
@@ -120,6 +122,16 @@ async def test_a_stored_scope_counts_and_not_that_of_an_older_handle(store: Asyn
     await talk.update(scope="lynx")
     context = await talk.context("hello there", budget=3000)
     assert any("ORM" in one.preview for one in context.receipt.included if one.standing)
+
+
+async def test_where_nothing_is_hidden_nothing_is_filtered(store: AsyncMemoryStore) -> None:
+    """With filters every chunk is looked at once more, and the indexes of large users are asked in rounds."""
+    alice = await fill(store)
+    async with store._database.user_transaction(alice.id) as tx:
+        everywhere = await in_scope(tx, Filters(), None)
+        in_all = await in_scope(tx, Filters(), Scope(("otter", "lynx"), unscoped=True))
+        in_otter = await in_scope(tx, Filters(), Scope(("otter",), unscoped=True))
+    assert (everywhere.is_unfiltered, in_all.is_unfiltered, in_otter.is_unfiltered) == (True, True, False)
 
 
 async def test_who_somebody_is_holds_in_every_scope_and_ends_in_every_scope(store: AsyncMemoryStore) -> None:

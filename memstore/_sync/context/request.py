@@ -167,16 +167,9 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,
-        _filters(tx, request),
+        in_scope(tx, Filters(as_of=request.as_of), request.scope, own_conversation=request.conversation_id),
         erasure_version,
     )
-
-
-def _filters(tx: Transaction, request: Request) -> Filters:
-    filters = in_scope(tx, Filters(as_of=request.as_of), request.scope)
-    # Its own turns may be recalled, whatever is asked.
-    hidden = [id for id in filters.hidden_conversations if id != request.conversation_id]
-    return replace(filters, hidden_conversations=hidden)
 
 
 def _check_reserve(budget: int, reserve: int) -> None:

@@ -90,7 +90,8 @@ def facts(
     With a `limit` a page of them as they are now: those that come after the fact `before`.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
-    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER), "hidden": (out_of_scope(tx, scope, as_of)).facts}
+    hidden = [] if scope is None else (out_of_scope(tx, scope, as_of)).facts
+    values |= {"as_of": as_of, "type_order": list(TYPE_ORDER), "hidden": hidden}
     if limit is not None:
         ids = tx.column(SQL["fact_page"], limit=limit, before=before, **values)
         if not ids and before is not None and fact(tx, before) is None:
@@ -124,10 +125,10 @@ class OutOfScope(NamedTuple):
     facts: list[UUID]
 
 
-def out_of_scope(tx: Transaction, scope: Scope | None, as_of: datetime | None) -> OutOfScope:
-    """Return what is left out where something is asked in a scope; nothing without one."""
-    hidden = [] if scope is None else tx.all(SQL["out_of_scope"], OutOfScope, as_of=as_of, **_scopes(scope))
-    return hidden[0] if hidden else OutOfScope([], [])
+def out_of_scope(tx: Transaction, scope: Scope, as_of: datetime | None) -> OutOfScope:
+    """Return what is left out where something is asked in a scope."""
+    [hidden] = tx.all(SQL["out_of_scope"], OutOfScope, as_of=as_of, **_scopes(scope))
+    return hidden
 
 
 def _scopes(scope: Scope | None) -> dict[str, Any]:
