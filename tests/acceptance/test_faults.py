@@ -459,7 +459,7 @@ def invalid(url: str) -> list[Any]:
         for user in ("alice", "bob"):
             for statement in (
                 "SELECT to_jsonb(t) - 'recorded_at' FROM invalid_responses t WHERE user_id = %s ORDER BY id",
-                "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
+                "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s ORDER BY day, deriver",
             ):
                 found += connection.execute(statement, [ids.user_id(user)]).fetchall()
     return found
