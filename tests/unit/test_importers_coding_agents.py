@@ -9,6 +9,8 @@ import pytest
 
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
+from memstore.models import Message
+from memstore.visibility import addressed
 from tests.unit.importing import Samples, ignored, reasons, records, texts
 
 DATA = Path(__file__).parents[1] / "data"
@@ -138,6 +140,16 @@ def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content:
     line = {"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": None, "message": {"content": content}}
     path.write_text(json.dumps(line))
     assert texts(ClaudeCode(path).read()) == [said]
+
+
+@pytest.mark.parametrize("content", ["@src/ferry.py use tabs here", "@Override is missing here", "  @home: it fails"])
+def test_a_prompt_that_begins_with_a_file_is_for_nobody_else(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "session.jsonl"
+    line = {"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": None, "message": {"content": content}}
+    path.write_text(json.dumps(line))
+    (found,) = records(ClaudeCode(path).read())
+    message = Message.model_construct(role="user", name=None, text=content, meta=found.message["metadata"])
+    assert addressed(message, "coding agent")
 
 
 def test_many_elements_without_an_end_take_no_time(tmp_path: Path) -> None:

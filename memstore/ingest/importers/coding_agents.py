@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memstore.models import TRUST, UNTRUSTED, Json
+from memstore.models import ADDRESSEE, TRUST, UNTRUSTED, Json
 
 from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
 from .files import OpenFile, numbered_values
@@ -195,6 +195,9 @@ def _convert(role: str, content: Any, external_id: str) -> Iterator[Message | Ig
     text, metadata = make_storable(_remove_notices(text) if role == "user" else text)
     if is_program:
         role, metadata = "system", metadata | {TRUST: UNTRUSTED}
+    elif text.lstrip().startswith("@"):
+        # A file, or a decorator that was pasted: these programs have nobody else whom a prompt could be for.
+        metadata = metadata | {ADDRESSEE: []}
     if text.strip():
         yield {"role": role, "content": text.strip(), "external_id": external_id, "metadata": metadata}
     elif not ignored:
