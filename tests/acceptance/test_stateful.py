@@ -304,7 +304,8 @@ class Machine(RuleBasedStateMachine):
                 assert life.scope.retract_fact(fact).state == "retracted"
                 life.model.retracted[fact.id] = frozenset(fact.sources)
             else:
-                assert life.scope.confirm_fact(fact).state == "active"
+                has_passed = fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)  # a flight on Friday
+                assert life.scope.confirm_fact(fact).state == ("ended" if has_passed else "active")
                 life.model.confirmed.add(fact.id)
             self.check_facts(life)
 
