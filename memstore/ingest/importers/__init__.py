@@ -28,6 +28,7 @@ from .files import ImportProblem as ImportProblem, check_file, find_damage, prin
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
+from .memory_list import MemoryList
 from .openai import OpenAIChats
 from .slack import Slack
 from .telegram import Telegram
@@ -35,7 +36,20 @@ from .whatsapp import WhatsApp
 
 # The first that recognizes a file reads it. Telegram comes first: its file is one value, which others would read whole
 # to recognize it.
-IMPORTERS = (Telegram, Jsonl, ChatGPT, Claude, ClaudeCode, Codex, Gemini, OpenAIChats, LangChain, Slack, WhatsApp)
+IMPORTERS = (
+    Telegram,
+    Jsonl,
+    ChatGPT,
+    Claude,
+    ClaudeCode,
+    Codex,
+    Gemini,
+    OpenAIChats,
+    LangChain,
+    MemoryList,
+    Slack,
+    WhatsApp,
+)
 
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
