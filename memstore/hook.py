@@ -5,6 +5,7 @@ So it imports nothing large. It passes each event on to a process in the backgro
 where it waits until it is stored, whatever happens to the process or the database:
 
     ~/.local/state/memstore/hook/KEY/SESSION.json    the latest turn of a session; SESSION.taken while it is stored
+    …/SESSION.private                                a session of which nothing more is stored
     …/VERSION.socket, VERSION.lock, log              of the process, which ends after an hour without a hook
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import socket
 import sys
@@ -28,6 +30,8 @@ MAX_EVENT_BYTES = 1 << 24
 # Until a server that failed is started again: each prompt would wait for it.
 RESTART_SECONDS = 60.0
 LOG = Path("log")
+# Where a prompt begins or ends with it, nothing of the session is stored from there on.
+PRIVATE_PATTERN = r"^\s*#private\b|(?<!\S)#private\s*\Z"
 # Another one after every installation.
 VERSION = f"{Path(__file__).stat().st_mtime_ns:x}"
 
@@ -73,11 +77,16 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     status = Path().stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is open to others: they could read turns, and answer prompts")
-    if kind in ("Stop", "SessionEnd", "agent-turn-complete"):
-        session = str(event.get("session_id") or event["thread-id"])
+    session = str(event.get("session_id") or event.get("thread-id"))
+    name = sha256(session.encode()).hexdigest()[:32]
+    private = Path(f"{name}.private")
+    if kind == PROMPT and re.search(PRIVATE_PATTERN, str(event.get("prompt"))):
+        private.touch()
+    event["private"] = private.exists()
+    if kind in ("Stop", "SessionEnd", "agent-turn-complete") and not event["private"]:
         file = Path(f"{os.getpid()}.new")
         # Codex would give what the person wrote, too.
-        names = (
+        columns = (
             "session_id",
             "thread-id",
             "transcript_path",
@@ -85,8 +94,8 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
             "last_assistant_message",
             "last-assistant-message",
         )
-        file.write_text(json.dumps({name: event[name] for name in names if name in event}), encoding="utf-8")
-        file.replace(f"{sha256(session.encode()).hexdigest()[:32]}.json")
+        file.write_text(json.dumps({column: event[column] for column in columns if column in event}), encoding="utf-8")
+        file.replace(f"{name}.json")
     connection = _connect(arguments, wait=kind == PROMPT)
     if connection is None:
         return None

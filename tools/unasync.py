@@ -46,6 +46,7 @@ NAMES = {
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
+    "AsyncPrivateConversationScope": "PrivateConversationScope",
     "AsyncUserFacts": "UserFacts",
     "open_async": "open",
     "open_in_thread": "open_inline",

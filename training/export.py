@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 from minilm_graph import DIMENSIONS, HEADS, IR_VERSION, OPSET, SIZE, WEIGHTS, Graph, encode
 
 WORDS = "embeddings.word_embeddings.weight"
+SHARED = "layer_2_result"  # by which a prompt is known: what the first layers make of it
 RELATION, PAIRS = "relation", "pairs."  # the output of a pair of statements, and how its weights' names begin
 
 
@@ -60,8 +61,11 @@ def graph_of(state: dict[str, Tensor]) -> onnx.ModelProto:
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, [1, "tokens"]) for name in ("ids", "segments")]
     inputs.append(helper.make_tensor_value_info(WORDS, TensorProto.FLOAT16, ["vocabulary", DIMENSIONS]))
     width = len(graph.state["heads.bias"])
-    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["tokens", width])
-    made = helper.make_graph(graph.nodes, "reader", inputs, [output], list(graph.tensors.values()))
+    outputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", size])
+        for name, size in (("logits", width), (SHARED, DIMENSIONS))
+    ]
+    made = helper.make_graph(graph.nodes, "reader", inputs, outputs, list(graph.tensors.values()))
     return helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 
 

@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
+# That a private part goes on from.
+PRIVATE_TURNS = 100
+
 HELP = """\
 /facts          what is known of you
 /forget ID      use a fact no more
 /why            what the last answer was made from, and what was left out
 /recall QUERY   what was said about something
+/private        store nothing of what follows, until /private off
 /quit           end, as Ctrl-D does; Ctrl-C stops an answer
 Facts are found after each answer. If a model is set for facts, it is asked after six turns, and at the end."""
 
@@ -93,6 +97,7 @@ class _Session:
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     `margin` tokens are kept free, as the server was seen to count more than we did. `turns` are those since a
     model was asked for facts. `outcomes` are new facts and problems that are not printed yet.
+    `stored_scope` is the conversation to return to from a private one, `explanation` that of the last context.
     """
 
     store: MemoryStore
@@ -108,6 +113,8 @@ class _Session:
     may_ask: threading.Event = field(default_factory=threading.Event)
     outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
     has_told_of_backlog: bool = False
+    stored_scope: ConversationScope | None = None
+    explanation: str = ""
     printed: set[str] = field(default_factory=set)
 
     def talk(self) -> None:
@@ -214,13 +221,18 @@ class _Session:
         except (errors.ProviderError, errors.BudgetTooSmall, errors.InvalidInput) as error:
             self._end_line()
             echo_error(str(error))
-            echo_hint("what you said is stored, an answer is not")
+            echo_hint("an answer is not stored" if self._is_private else "what you said is stored, an answer is not")
             return False
         except KeyboardInterrupt:
             if not may_stop:
                 raise
             self._end_line()
-            echo_hint("stopped; your message is stored, the unfinished answer is not")
+            kept = (
+                "nothing of it is stored"
+                if self._is_private
+                else "your message is stored, the unfinished answer is not"
+            )
+            echo_hint(f"stopped; {kept}")
             return False
         if common.as_json:
             shown = {"answer": answer.text, "ended": _end_reason(answer), "tokens": int(context.tokens)}
@@ -240,6 +252,7 @@ class _Session:
             model=name,
             format="ollama" if name.startswith("ollama:") else "openai",
         )
+        self.explanation = context.explain()
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
         except errors.PromptTooLong:
@@ -295,15 +308,38 @@ class _Session:
                 erase = f"memstore erase fact {fact.id} removes it for good"
                 echo_hint(f"memstore fact history and undo bring it back; {erase}")
         elif command == "/why":
-            if receipts := self.scope.receipts(limit=1):
+            if self._is_private and self.explanation:
+                print(escape(self.explanation))
+            elif receipts := self.scope.receipts(limit=1):
                 print(escape(user.receipt(receipts[0]).explain()))
             else:
                 echo_hint("no context was made yet")
+        elif command == "/private":
+            self._switch_privacy(argument)
         elif command == "/help":
             print(HELP)
         else:
-            echo_hint("no such command: /facts, /forget ID, /why, /recall QUERY, /quit, /help")
+            echo_hint("no such command: /facts, /forget ID, /why, /recall QUERY, /private, /quit, /help")
         return True
+
+    @property
+    def _is_private(self) -> bool:
+        return self.stored_scope is not None
+
+    def _switch_privacy(self, argument: str) -> None:
+        """Go on in a conversation of which nothing is stored, or return to the stored one."""
+        if argument not in ("", "off"):
+            echo_hint("/private begins a private part, /private off ends it")
+        elif argument == "off" and self.stored_scope is not None:
+            self.scope, self.stored_scope, self.explanation = self.stored_scope, None, ""
+            echo_hint("what is said is stored again; of the private part nothing is left")
+        elif argument == "off":
+            echo_hint("what is said is stored; /private begins a private part")
+        elif self.stored_scope is None:
+            private = self.scope.user.conversation(self.scope.name, private=True)
+            private.add_many(self.scope.recent(limit=PRIVATE_TURNS))
+            self.scope, self.stored_scope, self.explanation = private, self.scope, ""
+            echo_hint("private: nothing of what follows is stored, until /private off")
 
 
 def _typed_lines() -> Iterator[str]:

@@ -75,6 +75,9 @@ def context(
     as_of: options.AsOfOption = None,
     viewer: options.ViewerOption = None,
     scope: options.ScopeOption = None,
+    min_relevance: Annotated[
+        float, option("SHARE", "Recall nothing where what is stored has less relevance, such as 0.5.", min=0, max=1)
+    ] = 0.0,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -98,6 +101,7 @@ def context(
                 as_of=as_of,
                 viewer=viewer,
                 scope=scope,
+                min_relevance=min_relevance,
                 format=format,
             )
         )

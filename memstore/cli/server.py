@@ -89,6 +89,10 @@ def hook(
     exclude: Annotated[
         list[Path] | None, option("FOLDER", "Leave out sessions in this project; may be repeated.")
     ] = None,
+    min_relevance: Annotated[
+        float,
+        option("SHARE", "Say nothing where what is stored has less relevance; 0: always say something.", min=0, max=1),
+    ] = 0.5,
     event: Annotated[str | None, typer.Argument(help="JSON, as Codex's notify gives it; else stdin has it.")] = None,
     serve: Annotated[bool, typer.Option("--serve", hidden=True, help="Be the process in the background.")] = False,
 ) -> None:
@@ -105,7 +109,7 @@ def hook(
         from memstore.server.hook import serve as run
 
         with suppress(asyncio.CancelledError):  # by a signal
-            asyncio.run(run(user, common.database, budget=budget, exclude=exclude or ()))
+            asyncio.run(run(user, common.database, budget=budget, exclude=exclude or (), min_relevance=min_relevance))
     else:
         from memstore.hook import main
 

@@ -12,12 +12,13 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
+from memstore.client.private import AsyncPrivateConversationScope
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
 from memstore.context.receipt import unpack
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.add import ConversationRef
+from memstore.ingest.add import ConversationRef, Keep
 from memstore.ingest.validation import (
     OWN_SETTINGS,
     Scopes,
@@ -85,16 +86,27 @@ class AsyncUserScope(AsyncUserFacts):
         return f"<{type(self).__name__} {self.name!r}>"
 
     def conversation(
-        self, name: str, *, title: str | None = None, channel: str | None = None, scope: str | None = None
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        channel: str | None = None,
+        scope: str | None = None,
+        private: bool = False,
+        keep: Keep | None = None,
     ) -> AsyncConversationScope:
         """Return a conversation, which is created with its first message.
 
-        `scope` is what it belongs to, such as a project: memory can be asked for there alone.
+        `scope` is what it belongs to, such as a project: memory can be asked for there alone. A `private` one reads
+        memory, and nothing of it is stored: this object holds its messages. With `keep="session"` messages are stored
+        for recent turns alone, in whatever process: nothing is derived or recalled of them. `erase` it at its end; else
+        maintenance erases messages after a day.
         """
         redactor = self._runtime.redactor
         redactor.reject_secret_names(scope=scope)
         texts = redactor.redact(title), redactor.redact(channel), scope
-        return AsyncConversationScope(self, ConversationRef(self.name, name, *texts))
+        kind = AsyncPrivateConversationScope if private else AsyncConversationScope
+        return kind(self, ConversationRef(self.name, name, *texts, keep=keep))
 
     async def recall(
         self,

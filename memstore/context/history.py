@@ -127,7 +127,9 @@ async def load_history(
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of = request.as_of
     page, every, ranked = tx.result(reads.newest), tx.result(reads.outlines), tx.result(reads.standing)
-    if resolved.strategies:
+    if request.held is not None:
+        said = [*request.held]
+    elif resolved.strategies:
         page = await tx.get(messages.read_newest(conversation, limit=MIN_STRATEGY_MESSAGES + 1000, as_of=as_of))
         said = _newest_for_strategies(page, resolved)
     else:

@@ -51,6 +51,7 @@ def write_receipt(plan: ContextPlan, selection: Selection, rendering: Rendering)
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
         static_tokens=_count_static(plan, selection, rendering),
+        relevance=plan.candidates.relevance,
         compressed=tuple(plan.candidates.compressed),
         content_hash=content_hash(rendering.prompt.sent),
     )

@@ -321,6 +321,6 @@ class _Restore:
         if isinstance(first, schema.FactLine):
             await chunks.lock_user(tx)
         elif not await messages.lock(tx, first.conversation_id):
-            made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
+            made = Conversation.model_construct(id=first.conversation_id, name=first.conversation, settings={})
             await messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
             await messages.lock(tx, first.conversation_id)

@@ -23,6 +23,9 @@ from memstore.store.messages import as_stored
 from memstore.store.watermarks import DERIVERS
 
 OnConflict = Literal["error", "skip"]
+Keep = Literal["session"]
+# Whoever forgets to erase such a conversation: maintenance does a day later.
+SESSION_SETTINGS = {"keep": "session", "message_retention_days": 1}
 MessageInput = Mapping[str, Any] | Message | NewMessage
 UNCOUNTED_TOKENS = -1
 # Of an import or a restore: what is stored in one transaction, and held in memory.
@@ -39,12 +42,15 @@ class ConversationRef:
     title: str | None = None
     channel: str | None = None
     scope: str | None = None
+    keep: Keep | None = None
 
     def __post_init__(self) -> None:
         check_name(self.user_name, "user")
         check_name(self.name, "conversation")
         described = {"title": self.title, "channel": self.channel, "scope": self.scope}
         check_names(**{f"conversation's {name}": text for name, text in described.items()})
+        if self.keep not in (None, "session"):
+            raise InvalidInput(f'keep={self.keep!r:.60}: give "session", or None to keep and derive what is said.')
 
     @cached_property
     def user_id(self) -> UUID:
@@ -71,14 +77,41 @@ async def add_many(
     `on_conflict="skip"` the stored one is returned and nothing changes. An erased message is not stored again: `Erased`
     is raised, or with "skip" it is left out. `redactor` marks secrets before anything else is done.
     """
-    is_list = isinstance(messages, Iterable) and not isinstance(messages, Mapping | str)
-    if on_conflict not in ("error", "skip") or not is_list:
-        raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
+    _check_messages(messages, on_conflict)
     rows = await to_thread(_build_rows, messages, conversation, max_bytes, redactor)
     if not rows:
         return []
     result = await store_new(database, counter, {conversation.id: conversation}, rows, on_conflict=on_conflict)
     return [result.stored[row.id] for row in rows if row.id not in result.erased]
+
+
+def hold(
+    held: list[Message],
+    id: UUID,
+    counter: TokenCounter,
+    conversation: ConversationRef,
+    messages: Sequence[MessageInput],
+    on_conflict: OnConflict,
+    max_bytes: int,
+    redactor: Redactor,
+) -> list[Message]:
+    """Append messages to those that a private conversation holds; return them as `add_many` does."""
+    _check_messages(messages, on_conflict)
+    rows = _build_rows(messages, conversation, max_bytes, redactor)
+    result = partition(rows, {message.id: message for message in held}, frozenset())
+    if on_conflict == "error":
+        _check_conflicts(result)
+    count_tokens(result.new, counter)
+    for seq, row in enumerate(result.new, len(held) + 1):
+        vars(row).update(seq=seq, conversation_id=id)
+    held += result.new
+    return [result.stored[row.id] for row in rows]
+
+
+def _check_messages(messages: object, on_conflict: object) -> None:
+    is_list = isinstance(messages, Iterable) and not isinstance(messages, Mapping | str)
+    if on_conflict not in ("error", "skip") or not is_list:
+        raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
 
 
 async def store_new(
@@ -267,7 +300,14 @@ async def _number_and_store(
 async def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
     made = [
-        Conversation.model_construct(id=ref.id, name=ref.name, title=ref.title, channel=ref.channel, scope=ref.scope)
+        Conversation.model_construct(
+            id=ref.id,
+            name=ref.name,
+            title=ref.title,
+            channel=ref.channel,
+            scope=ref.scope,
+            settings=SESSION_SETTINGS if ref.keep == "session" else {},
+        )
         for ref in conversations
     ]
     await store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

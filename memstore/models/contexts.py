@@ -65,6 +65,7 @@ class Reason(StrEnum):
     EXPIRED = "expired"
     UNIMPORTANT = "unimportant"
     SAYS_NOTHING = "says nothing alone"
+    NOT_RELEVANT = "less relevant than asked for"
     NOT_VISIBLE = "not visible"
     UNPAIRED = "unpaired tool call"
 
@@ -123,7 +124,8 @@ class Receipt:
 
     `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
     others that were left out, by reason. `static_tokens` are the tokens from the start that do not depend on the
-    question. `compressed` is what each strategy did, in order.
+    question. `relevance` says how likely anything stored matters to the question, where a context asked for that.
+    `compressed` is what each strategy did, in order.
 
     `question` is how the question begins, `content_hash` the SHA-256 of the canonical JSON of what was sent; `replay`
     has both whole. `arguments` and `models` are what the context was made with.
@@ -138,6 +140,7 @@ class Receipt:
     reserve: int = 0
     compressed: tuple[Compression, ...] = ()
     static_tokens: int = 0
+    relevance: float | None = None
     count: str = "exact"
     unlisted: Mapping[str, int] = field(default_factory=dict)
     question: str = ""

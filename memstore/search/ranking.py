@@ -9,8 +9,9 @@ again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -70,12 +71,21 @@ class RankedChunk:
         return round(sum(self.parts.values()), 6)
 
 
+class RankedChunks(NamedTuple):
+    """The chunks that a ranking is of: the `allowed` rows of an index, and the figures of all the user's chunks."""
+
+    index: UserIndex
+    corpus: Corpus
+    allowed: Rows
+
+
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
 
     tiers: Sequence[Tier]
     build: Callable[[Sequence[int]], Sequence[RankedChunk]]
+    ranked: RankedChunks | None = None
 
     def of_tiers(self, *tiers: Tier) -> Iterator[RankedChunk]:
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
@@ -110,6 +120,7 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     allowed = np.arange(len(index)) if allowed is None else allowed
+    ranked = RankedChunks(index, corpus, allowed)
     neighbour_weight = signals.neighbour_weight(index)
     weights = WEIGHTS
     if questions.asks_for_overview_or_order(features.text):
@@ -161,7 +172,7 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
         parts["same_session"] = np.round(weights["same_session"] * signals.same_session(index, first, rows), 6)
     if features.vector is None or not features.has_known_words:
         parts["lexical"] -= _lead_without_words(index, rows, values, parts, only_words=features.vector is None)
-    return _ranking(index, rows, parts, depth)
+    return replace(_ranking(index, rows, parts, depth), ranked=ranked)
 
 
 def _lead_without_words(

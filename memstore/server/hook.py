@@ -21,6 +21,7 @@ from typing import Any, ClassVar, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
 from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
@@ -55,8 +56,16 @@ class MemoryText:
 
 
 class HookServer:
-    def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
-        self._store, self._name, self._budget = store, user, budget
+    def __init__(
+        self,
+        store: AsyncMemoryStore,
+        user: str,
+        *,
+        budget: int,
+        exclude: Sequence[Path],
+        min_relevance: float = DEFAULT_MIN_RELEVANCE,
+    ) -> None:
+        self._store, self._name, self._budget, self._min_relevance = store, user, budget, min_relevance
         self._user: AsyncUserScope = store.user(user)
         self._exclude = [_whole_path(folder, "--exclude ").resolve() for folder in exclude]
         # Ids and places of the messages that each session got.
@@ -116,12 +125,13 @@ class HookServer:
             redact = redactor_for(self._store.settings).redact
             prompt = f"{redact(prompt[:10_000])[:500]} {redact(prompt[-10_000:])[-500:]}"
         project = find_project(str(event.get("cwd") or "/")) or "/"
-        conversation = self._user.conversation(session, scope=project)
+        own_id = self._user.conversation(session).id
+        conversation = self._user.conversation(session, scope=project, private=bool(event.get("private")))
         shown = self._shown.setdefault(session, set())
 
         def is_new(message: Message, viewer: str) -> bool:
             place = (message.conversation_id, message.seq)
-            return message.conversation_id != conversation.id and message.id not in shown and place not in shown
+            return message.conversation_id != own_id and message.id not in shown and place not in shown
 
         context = await conversation.context(
             prompt,
@@ -133,9 +143,11 @@ class HookServer:
             visibility=is_new,
             # What was said in a folder holds below it.
             scope=[project, *map(str, Path(project).parents), None],
+            min_relevance=self._min_relevance,
             format=MemoryText(),
         )
-        if not any(context.receipt.sections.get(name) for name in ("facts", "hits")):
+        is_relevant = (context.receipt.relevance or 0) >= self._min_relevance
+        if not is_relevant or not any(context.receipt.sections.get(name) for name in ("facts", "hits")):
             return None, None
         return context.text, context.receipt
 
@@ -235,7 +247,7 @@ def _session_file(event: dict[str, Any]) -> tuple[Path, str]:
     raise InvalidInput(f"{sessions} has no session {thread}")
 
 
-async def serve(user: str, database: str | None, *, budget: int, exclude: Sequence[Path]) -> None:
+async def serve(user: str, database: str | None, *, budget: int, exclude: Sequence[Path], min_relevance: float) -> None:
     """Answer the hooks of a user, unless another process does already. SIGTERM and SIGHUP cancel it."""
     task = asyncio.current_task()
     assert task is not None
@@ -248,7 +260,7 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
             if is_embedded(url):
                 _whole_path(embedded_folder(url), "embedded:")
             async with await AsyncMemoryStore.open(url) as store:
-                await HookServer(store, user, budget=budget, exclude=exclude).run()
+                await HookServer(store, user, budget=budget, exclude=exclude, min_relevance=min_relevance).run()
 
 
 def _whole_path(folder: Path, option: str) -> Path:

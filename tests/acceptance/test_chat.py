@@ -15,6 +15,7 @@ import pytest
 
 import memstore
 from tests import ollama_server as does
+from tests.client.test_private import everything
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, Terminal, environment, terminal, variables
 from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
@@ -157,6 +158,21 @@ def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOl
     again = chat(lines="/why\n/etc/hosts is what?\n")
     assert "(ollama:" in again.out
     assert stored(url)[2] == ("user", "/etc/hosts is what?")
+
+
+def test_of_a_private_part_nothing_is_left(chat: Run, url: str, server: ReadingOllama) -> None:
+    server.script.extend([streams("Noted."), streams("I am sorry."), streams("Good night.")])
+    told = chat(
+        lines="I'm allergic to peanuts.\n/private\nI was fired at Quarzhof today.\n/why\n/private off\nGood night.\n"
+    )
+    assert told.code == 0
+    assert "nothing of what follows is stored" in told.err and "of the private part nothing is left" in told.err
+    private, after = server.read[-2].prompt, server.read[-1].prompt
+    assert "allergic to peanuts" in private and "Quarzhof" in private
+    assert "Quarzhof" not in after
+    assert f"(ollama:{MODEL}, exact)" in told.out
+    assert [text for _, text in stored(url)] == ["I'm allergic to peanuts.", "Noted.", "Good night.", "Good night."]
+    assert "Quarzhof" not in str(everything(url))
 
 
 def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, server: ReadingOllama) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 import memstore
 from memstore.server import hook as service
+from tests.client.test_private import everything
 from tests.command_line import EMBEDDER, Ended, environment
 from tests.working import wait_until
 
@@ -185,7 +186,7 @@ def test_a_turn_that_cannot_be_stored_waits(url: str, state: Path, monkeypatch: 
 
     async def run() -> None:
         async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
-            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            server = service.HookServer(store, "alice", budget=1000, exclude=[], min_relevance=0)
             with monkeypatch.context() as patch:
                 patch.setattr(store, "import_file", fail)
                 assert await server._store_turns() == (0, service.RETRY_SECONDS)
@@ -225,11 +226,41 @@ def test_a_damaged_turn_keeps_no_other_from_being_stored(
 
     async def run() -> None:
         async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
-            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            server = service.HookServer(store, "alice", budget=1000, exclude=[], min_relevance=0)
             assert await server._store_turns() == (13, service.FLUSH_SECONDS)
             assert sorted(file.name for file in waiting(state)) == ["half.json", "nobody.json", "surrogate.json"]
 
     asyncio.run(run())
+
+
+def test_of_a_private_session_nothing_is_stored_from_there_on(
+    hook: Hook, url: str, state: Path, tmp_path: Path
+) -> None:
+    session = tmp_path / FERRY.name
+    said = [("user", "We keep the ferry timetable in Postgres."), ("assistant", "Good."),
+            ("user", "#private who might buy the ferry Quarzhof?"), ("assistant", "Quarzhof is sold.")]  # fmt: skip
+    lines = [
+        {"type": role, "uuid": str(number), "sessionId": FERRY.stem, "parentUuid": str(number - 1) if number else None,
+         "message": {"role": role, "content": text}}
+        for number, (role, text) in enumerate(said)
+    ]  # fmt: skip
+    session.write_text("\n".join(map(json.dumps, lines[:2])))
+    stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(session)}
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        hook(stop)
+        wait_until(lambda: not waiting(state) and store.stats(user="alice")["messages"] == 2)
+        store.user("alice").conversation("old").add("user", "The ferry Elbe is sold to Finland.")
+        store.derive()
+        assert "Finland" in prompt(hook, FERRY.stem, said[2][1])
+        session.write_text("\n".join(map(json.dumps, lines)))
+        hook(stop, last_assistant_message=said[3][1])
+        assert waiting(state) == []
+        assert prompt(hook, FERRY.stem, "And who sold the ferry Elbe to Quarzhof?") == ""  # it was told that
+        assert store.import_file(session, user="alice").ignored["private turns"] == 2
+    assert "Quarzhof" not in str(everything(url))
+    assert [
+        file for file in state.rglob("*") if file.is_file() and "Quarzhof" in file.read_text(errors="replace")
+    ] == []
 
 
 def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -> None:
@@ -260,7 +291,7 @@ def test_a_key_in_a_long_prompt_is_masked_before_it_is_cut(url: str) -> None:
             await alice.conversation("old").add("user", "The ferry has an api key since May.")
             await alice.conversation("now").add("user", "Good day.")
             await store.derive()
-            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            server = service.HookServer(store, "alice", budget=1000, exclude=[], min_relevance=0)
             for before, after in ((240, 900), (900, 480)):
                 asked = "w " * before + "ghp_" + "a1B2" * 9 + " " + "ferry".ljust(after)
                 assert (await server._context({"prompt": asked + "?"}, "now"))[0]
@@ -303,7 +334,7 @@ async def contexts_of(url: str, says: str, *folders: str) -> list[str | None]:
         await store.derive()
         [said] = await talk.messages(limit=1)
         await store.user("alice").add_fact("Zoe carries an EpiPen.", type="constraint", sources=[said])
-        server = service.HookServer(store, "alice", budget=1000, exclude=())
+        server = service.HookServer(store, "alice", budget=1000, exclude=(), min_relevance=0)
         folders = folders or ("/home/alice/badger",)
         events = [{"prompt": says, "cwd": folder} for folder in folders]
         return [(await server._context(event, f"new {number}"))[0] for number, event in enumerate(events)]

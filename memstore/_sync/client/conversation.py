@@ -58,6 +58,7 @@ class ConversationScope:
         self.name = place.name
         self.id = place.id
         self._place = place
+        self._held: list[Message] | None = None
         self._runtime = user._runtime
         self._database = user._database
 
@@ -223,6 +224,7 @@ class ConversationScope:
         viewer: str | None = None,
         visibility: Rule | str | None = None,
         scope: Scopes = None,
+        min_relevance: float = 0.0,
         as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
@@ -243,6 +245,10 @@ class ConversationScope:
 
         In a `scope` nothing stands that was said in another one, see `recall`. Without it everything may, but for
         instructions: those of other scopes than the conversation's own stand only where they answer the question.
+
+        With a `min_relevance`, such as 0.5, no facts and no messages are recalled for a question to which nothing that
+        is stored matters, such as "ok, go on": `context.receipt.relevance` says how likely something does, from 0 to 1.
+        Recent turns, summaries and what always holds stand in any context.
 
         With `as_of` the context is made of what was known at that moment: messages, summaries, facts and strategy. An
         imported history was not known before its import.
@@ -271,10 +277,12 @@ class ConversationScope:
             visibility=visibility,
             format=get_format(format),
             scope=to_scope(scope),
+            min_relevance=min_relevance,
             conversation_scope=self._place.scope,
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
+            held=self._held and self.recent(),
         ).redact(runtime.redactor)
         with operation_span("context") as span:
             counter, reranker = runtime.load_counter(model), runtime.load_reranker()

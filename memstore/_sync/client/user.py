@@ -12,10 +12,11 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.conversation import ConversationScope
 from memstore._sync.client.documents import Documents
+from memstore._sync.client.private import PrivateConversationScope
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.visibility import Rule, VisibilityFilter
-from memstore._sync.ingest.add import ConversationRef
+from memstore._sync.ingest.add import ConversationRef, Keep
 from memstore._sync.search.recall import RERANKED, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import Filters
@@ -85,16 +86,27 @@ class UserScope(UserFacts):
         return f"<{type(self).__name__} {self.name!r}>"
 
     def conversation(
-        self, name: str, *, title: str | None = None, channel: str | None = None, scope: str | None = None
+        self,
+        name: str,
+        *,
+        title: str | None = None,
+        channel: str | None = None,
+        scope: str | None = None,
+        private: bool = False,
+        keep: Keep | None = None,
     ) -> ConversationScope:
         """Return a conversation, which is created with its first message.
 
-        `scope` is what it belongs to, such as a project: memory can be asked for there alone.
+        `scope` is what it belongs to, such as a project: memory can be asked for there alone. A `private` one reads
+        memory, and nothing of it is stored: this object holds its messages. With `keep="session"` messages are stored
+        for recent turns alone, in whatever process: nothing is derived or recalled of them. `erase` it at its end; else
+        maintenance erases messages after a day.
         """
         redactor = self._runtime.redactor
         redactor.reject_secret_names(scope=scope)
         texts = redactor.redact(title), redactor.redact(channel), scope
-        return ConversationScope(self, ConversationRef(self.name, name, *texts))
+        kind = PrivateConversationScope if private else ConversationScope
+        return kind(self, ConversationRef(self.name, name, *texts, keep=keep))
 
     def recall(
         self,

@@ -239,6 +239,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     ]
     arguments = {
         "scope": None if request.scope is None else request.scope.as_list(),
+        "min_relevance": request.min_relevance or None,
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
         "strategy": describe_strategies(resolved.strategies),
         "sections": sections or None,

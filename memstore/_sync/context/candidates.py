@@ -15,6 +15,7 @@ from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import ItemText
 from memstore._sync.store.database import Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
+from memstore.context.relevance import relevance
 from memstore.context.utterances import MAX_PIECE_CHARS, answers, find_antecedent, says_nothing, score_comment
 from memstore.derive.facts.quotations import words_of
 from memstore.language import is_question
@@ -22,9 +23,12 @@ from memstore.models import INSTRUCTION_ROLES, UNIMPORTANT, Chunk, Hit, Message,
 from memstore.models.contexts import MAX_PREVIEW_CHARS, Decision, Reason
 from memstore.search.outdated import Changes, asks_what_holds, lead_newest, mark_outdated
 from memstore.search.questions import asks_for_list, asks_for_now, asks_for_overview_or_order
-from memstore.search.ranking import RankedChunk, best_of_each
+from memstore.search.ranking import RankedChunk, Ranking, best_of_each
+from memstore.search.relevance import measure
 
 MAX_OFFERED_FACTS = 40
+# Messages of a summary that has nearly all of their words.
+MAX_REPEATED = 3
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
@@ -78,6 +82,7 @@ class _Ranked:
     hits: Sequence[RankedChunk]
     more_facts: bool
     more_hits: bool
+    relevance: float | None
 
 
 def _rank(
@@ -86,6 +91,9 @@ def _rank(
     visibility = resolved.visibility
     depth = max(max_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
     ranking = rank_candidates(tx, query, resolved.filters, depth, version=history.index_version)
+    share = None
+    if resolved.request.min_relevance:
+        share = _relevance(query, ranking)
     candidates = ranking.of_tiers(Tier.MESSAGES, Tier.SUMMARIES)
     may_be_hits = best_of_each(candidate for candidate in candidates if _may_be_hit(candidate.chunk, resolved, history))
     facts = _take_visible(tx, best_of_each(ranking.of_tiers(Tier.FACTS)), MAX_OFFERED_FACTS + 1, resolved)
@@ -97,7 +105,11 @@ def _rank(
         hits = list(islice(_until_enough_are_long(may_be_hits, max_hits), max_hits + 20))
         is_cut = any(ranking.tiers.count(tier) >= depth for tier in (Tier.MESSAGES, Tier.SUMMARIES))
         more_hits = is_cut or next(may_be_hits, None) is not None
-    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits)
+    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits, share)
+
+
+def _relevance(query: Query, ranking: Ranking) -> float:
+    return relevance(query.text, measure(ranking, query))
 
 
 def _recall(
@@ -114,12 +126,17 @@ def _recall(
     ranked = _rank(tx, query, resolved, history, count)
     details = _read_details(tx, query, ranked, resolved)
     facts, hits = details.as_hits(ranked.facts), details.as_hits(ranked.hits)
+    if ranked.relevance is not None and ranked.relevance < resolved.request.min_relevance:
+        left_out = [*_decisions([*facts, *hits], Reason.NOT_RELEVANT)]
+        return Candidates(standing=history.standing, relevance=ranked.relevance, left_out=left_out)
     if asks_for_now(query.text):
         hits = lead_newest(hits, query.text)
     hits, outdated_hits = _leave_out_outdated(query, hits, facts, details, resolved)
     facts, ended_facts = _replace_ended(tx, ranked, facts, details, resolved)
     antecedents = details.antecedents(hits, outdated_hits, resolved)
     hits, empty_hits = _part(hits, antecedents.says_nothing)
+    said = {hit.id for hit in hits if hit.tier == Tier.MESSAGES}
+    hits, repeated = _part(hits, lambda hit: _repeats(hit, said))
     # Where several things are asked for, a fact stands in place of a message that does not fit.
     told = set() if asks_for_several else {fact.id for fact in _told_by_messages(facts, hits, resolved.budget)}
     facts, told_facts = _part(facts, lambda fact: fact.id in told)
@@ -128,6 +145,7 @@ def _recall(
         hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         standing=history.standing,
+        relevance=ranked.relevance,
         facts=facts,
         hits=hits,
         find_antecedent=antecedents.find,
@@ -137,6 +155,7 @@ def _recall(
             *ended_facts,
             *_decisions(outdated_hits, Reason.SUPERSEDED),
             *_decisions(empty_hits, Reason.SAYS_NOTHING),
+            *_decisions(repeated, Reason.DUPLICATE),
             *_decisions(told_facts, Reason.DUPLICATE),
             *_decisions(unimportant, Reason.UNIMPORTANT),
         ],
@@ -269,6 +288,11 @@ class AntecedentFinder:
             return False
         antecedent = self.find(hit) if answers(hit.text) else None
         return antecedent is None or not is_question(antecedent.text)
+
+
+def _repeats(hit: Hit, said: Collection[UUID]) -> bool:
+    """Whether a hit is a summary of a few messages that are all hits themselves: it quotes them."""
+    return hit.tier == Tier.SUMMARIES and 0 < len(hit.sources) <= MAX_REPEATED and said >= set(hit.sources)
 
 
 def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) -> Iterator[Hit]:

@@ -25,7 +25,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Conversation, Json, Profile, Scope, Section
+from memstore.models import Conversation, Json, Message, Profile, Scope, Section
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
@@ -43,8 +43,10 @@ class Request:
 
     None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
-    `scope` is where it is asked, None for everywhere; `conversation_scope` that of a conversation which may not be
-    stored yet. A receipt is kept where `keep` says so; `redacted` counts secrets by their kind.
+    Nothing is recalled where what is stored is less relevant than `min_relevance`. `scope` is where it is asked, None
+    for everywhere; `conversation_scope` that of a conversation which may not be stored yet. A receipt is kept where
+    `keep` says so. `held` are the turns of a conversation that is not stored, in order. `redacted` counts secrets by
+    their kind.
     """
 
     user_id: UUID
@@ -60,6 +62,8 @@ class Request:
     viewer: str | None = None
     visibility: Rule | str | None = None
     format: Format = OPENAI
+    min_relevance: float = 0.0
+    held: Sequence[Message] | None = None
     scope: Scope | None = None
     conversation_scope: str | None = None
     tools: Sequence[Json] = ()
@@ -94,6 +98,8 @@ class Request:
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
             if text is not None:
                 check_text(text, name)
+        if type(self.min_relevance) not in (int, float) or not 0 <= self.min_relevance <= 1:
+            raise InvalidInput(f"min_relevance={self.min_relevance!r:.60}: give a number from 0 to 1.")
         if self.query is not None and not self.query.strip():
             raise InvalidInput(
                 f"query={self.query!r:.60} asks for nothing; give a question, or None for the newest user message."
@@ -155,6 +161,9 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
     _check_tokens("budget", budget)
     _check_tokens("reserve", reserve)
     _check_reserve(budget, reserve)
+    after_seq, last = messages.cleared_seq(kept), conversation.last_seq if conversation else 0
+    if request.held:
+        after_seq, last = request.held[0].seq - 1, request.held[-1].seq
     sections = merge_sections(read_sections(settings.get("sections") or []), request.sections)
     return ResolvedRequest(
         request,
@@ -163,8 +172,8 @@ def resolve(tx: Transaction, request: Request, read_conversation: Read[Conversat
         get_strategies(settings["strategy"]) if request.strategies is None else request.strategies,
         sections,
         VisibilityFilter(request.viewer, request.visibility),
-        messages.cleared_seq(kept),
-        conversation.last_seq if conversation else 0,
+        after_seq,
+        last,
         conversation is not None,
         None,
         in_scope(tx, Filters(as_of=request.as_of), request.scope, own_conversation=request.conversation_id),

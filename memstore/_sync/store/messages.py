@@ -82,10 +82,15 @@ def make_conversations(
     missing = sorted(conversations, key=lambda conversation: conversation.id)
     while missing:
         present = [conversation.id for conversation in missing]
+        # Nothing is derived of what is kept for a session alone.
+        apart = {conversation.id for conversation in missing if conversation.settings.get("keep") == "session"}
         if tx.run_many(SQL["add_conversation"], [vars(conversation) for conversation in missing]) < len(missing):
             # Others were there, and may have been erased before this.
             present = list(lock_several(tx, present))
-        watermarks = [{"conversation_id": id, "deriver": deriver} for id in present for deriver in derivers]
+            apart |= set(tx.column(SQL["for_a_session"], ids=present))
+        watermarks = [
+            {"conversation_id": id, "deriver": deriver} for id in present if id not in apart for deriver in derivers
+        ]
         tx.run_many(SQL["add_derivation"], watermarks)
         missing = [conversation for conversation in missing if conversation.id not in present]
 

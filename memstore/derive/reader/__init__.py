@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memstore.derive.reader.notes import Note, Pair, ReaderInput
+from memstore.providers import Vectors
 
 
 def read_notes(turns: Sequence[ReaderInput]) -> list[list[Note]]:
@@ -26,3 +27,10 @@ def read_relations(pairs: Sequence[Pair]) -> Sequence[Mapping[str, float]]:
     from memstore.derive.reader.model import load
 
     return load().relations(pairs)
+
+
+def read_prompt(text: str) -> Vectors:
+    """Return a vector of what a prompt calls for."""
+    from memstore.derive.reader.model import load
+
+    return load().prompt_vector(text)

@@ -30,6 +30,10 @@ FRIEND_TOKEN = 2767
 # A pair of statements begins with it.
 CHANGED_TOKEN = 2904
 MAX_STATEMENT_TOKENS = 60
+# What a prompt calls for stands in its first tokens, or a paste hides it.
+MAX_PROMPT_TOKENS = 120
+# The output of the layers that both readings share.
+SHARED_OUTPUT = "layer_2_result"
 # Longer ones are pastes, and their ends are not read.
 MAX_MESSAGE_CHARS = 40_000
 # What two processors compute otherwise is not compared.
@@ -64,6 +68,14 @@ class Reader:
 
     def relations(self, pairs: Sequence[Pair]) -> list[dict[str, float]]:
         return self._workers.run(self._relation, pairs)
+
+    def prompt_vector(self, text: str) -> NDArray[np.float32]:
+        """Return what the first layers make of a prompt: the mean of its tokens' vectors; zeros of an empty one."""
+        text = replace_surrogates(text[: 8 * MAX_PROMPT_TOKENS])
+        ids = self._tokenizer.encode(text, add_special_tokens=False).ids[:MAX_PROMPT_TOKENS]
+        rows = self._run(SHARED_OUTPUT, [], ids)[2:-1]
+        mean: NDArray[np.float32] = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], dtype=np.float32)
+        return mean
 
     def _relation(self, pair: Pair) -> dict[str, float]:
         earlier, later = (

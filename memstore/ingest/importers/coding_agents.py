@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from memstore.hook import PRIVATE_PATTERN
 from memstore.models import ADDRESSEE, TRUST, UNTRUSTED, Json
 
 from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
@@ -27,6 +28,8 @@ NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
+# Not within a text: "this.#private" is code.
+PRIVATE_MARK = re.compile(PRIVATE_PATTERN)
 _NOTICE_LINES = (
     "[Request interrupted by user",
     "# AGENTS.md instructions for ",
@@ -55,6 +58,7 @@ class ClaudeCode(Importer):
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         # What was typed meanwhile, by each of two kinds of lines.
         self._queued: Counter[tuple[bool, str]] = Counter()
+        self._private = PrivateSessions()
         self._replaced = _find_replaced(entry[1] for entry in numbered_values(file, "", "") if isinstance(entry, tuple))
         file.stream.seek(0)
         yield from super().read_file(file)
@@ -91,7 +95,22 @@ class ClaudeCode(Importer):
                 raise KeyError("uuid")
             messages, said_at = _convert(role, said.get("content"), key), time_or_none(value.get("timestamp"))
             folder: Json = {"title": value.get("cwd"), "scope": find_project(value.get("cwd"))}
-            yield from self.records(messages, where, value["sessionId"], said_at, **folder, channel=self.name)
+            session = value["sessionId"]
+            messages = self._private.without(session, messages)
+            yield from self.records(messages, where, session, said_at, **folder, channel=self.name)
+
+
+class PrivateSessions:
+    """Leaves out what is said in a session from a prompt on that begins or ends with #private."""
+
+    def __init__(self) -> None:
+        self._sessions: set[str] = set()
+
+    def without(self, session: str, messages: Iterable[Message | IgnoredContent]) -> Iterator[Message | IgnoredContent]:
+        for message in messages:
+            if isinstance(message, dict) and message["role"] == "user" and PRIVATE_MARK.search(message["content"]):
+                self._sessions.add(session)
+            yield IgnoredContent("private turns") if session in self._sessions else message
 
 
 def find_project(folder: str | None) -> str | None:
@@ -154,6 +173,7 @@ class Codex(Importer):
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         self._session: dict[str, Any] = {}
+        self._private = PrivateSessions()
         self._messages = 0
         yield from super().read_file(file)
 
@@ -179,6 +199,7 @@ class Codex(Importer):
                 key, said_at = f"message:{self._messages}", time_or_none(value.get("timestamp"))
                 messages = _convert(item["role"], item.get("content"), key)
                 folder: Json = {"title": session.get("cwd"), "scope": find_project(session.get("cwd"))}
+                messages = self._private.without(session["id"], messages)
                 yield from self.records(messages, where, session["id"], said_at, **folder, channel=self.name)
         elif kind == "reasoning":
             yield IgnoredContent("thoughts of the model")

@@ -77,6 +77,7 @@ class ContextRequest(StrictModel):
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     scope: ScopeName | list[ScopeName | None] | None = Field(None, description=SCOPE)
+    min_relevance: float = Field(0.0, ge=0, le=1, description="nothing is recalled where less relevant is stored")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
         None, min_length=1, max_length=200, description="count as this model does"

@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, create_model
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
@@ -308,7 +309,9 @@ async def get_context(
     if conversation is None and not memory.store.is_read_only:
         # A receipt is kept with its conversation.
         await source.update()
-    context = await source.context(query, budget=budget, scope=memory.scope, format="text")
+    context = await source.context(
+        query, budget=budget, scope=memory.scope, min_relevance=DEFAULT_MIN_RELEVANCE, format="text"
+    )
     receipt = context.receipt
     is_empty = not any(receipt.sections.get(name) for name in ("summaries", "recent", "facts", "hits"))
     if is_empty and any(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out):

@@ -8,9 +8,14 @@ SELECT user_id FROM users WHERE user_id = %(user_id)s FOR KEY SHARE
 
 -- add_conversation --
 -- So is a conversation.
-INSERT INTO conversations (user_id, id, name, title, channel, scope)
-VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(scope)s)
+INSERT INTO conversations (user_id, id, name, title, channel, scope, settings)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(scope)s, %(settings)s)
 ON CONFLICT (user_id, id) DO NOTHING
+
+-- for_a_session --
+-- Conversations that are kept for a session alone: nothing is derived of them.
+SELECT id FROM conversations
+WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[]) AND settings->>'keep' = 'session'
 
 -- add_derivation --
 -- A watermark for each deriver of a new conversation.
