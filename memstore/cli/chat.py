@@ -332,9 +332,9 @@ class _Session:
             echo_hint("/private begins a private part, /private off ends it")
         elif argument == "off" and self.stored_scope is not None:
             self.scope, self.stored_scope, self.explanation = self.stored_scope, None, ""
-            echo_hint("what is said is stored again; of the private part nothing is left")
+            echo_hint("messages are stored again; nothing is left of the private part")
         elif argument == "off":
-            echo_hint("what is said is stored; /private begins a private part")
+            echo_hint("messages are stored already; /private begins a private part")
         elif self.stored_scope is None:
             private = self.scope.user.conversation(self.scope.name, private=True)
             private.add_many(self.scope.recent(limit=PRIVATE_TURNS))

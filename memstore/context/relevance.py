@@ -24,8 +24,6 @@ from memstore.search.relevance import QuestionMatch
 WEIGHTS_FILE = Path(__file__).with_name("relevance.json")
 # The default for coding agents and MCP: where nothing above it is stored, nothing is told.
 DEFAULT_MIN_RELEVANCE = 0.5
-RELEVANCE_DIGITS = 3
-MAX_LOGIT = 9.0
 
 
 @cache
@@ -41,7 +39,7 @@ def relevance(prompt: str, match: QuestionMatch | None) -> float:
     weights = load_weights()
     vector = reader.read_prompt(prompt)
     calls, asks = (weigh(vector, weights[name]) for name in ("calls_for_memory", "asks_what_was_said"))
-    return round(logistic(weigh(figures(calls, logistic(asks), match), weights["relevance"])), RELEVANCE_DIGITS)
+    return round(logistic(weigh(figures(calls, logistic(asks), match), weights["relevance"])), 3)
 
 
 def figures(calls: float, asks: float, match: QuestionMatch) -> list[float]:
@@ -52,13 +50,13 @@ def figures(calls: float, asks: float, match: QuestionMatch) -> list[float]:
     alone = [calls, nearest, meaning, other, covered, match.unknown, match.rarest_unknown, named, overview, size, asks]
     of_asking = [nearest, meaning, other, covered, match.unknown, match.rarest_unknown, named, overview, size, calls]
     pairs = [(calls, nearest), (calls, covered), (calls, size), (nearest, covered), (nearest, size), (covered, size)]
-    return [*alone, *(asks * figure for figure in of_asking), *(one * other for one, other in pairs)]
+    return [*alone, *(asks * figure for figure in of_asking), *(first * second for first, second in pairs)]
 
 
 def weigh(values: Sequence[float] | NDArray[np.float32], weights: Sequence[float]) -> float:
     """Return the logit: the last weight, and the sum of the products of values and weights."""
     logit = float(np.dot(np.asarray(values, dtype=np.float64), weights[:-1])) + weights[-1]
-    return min(max(logit, -MAX_LOGIT), MAX_LOGIT)
+    return min(max(logit, -9.0), 9.0)
 
 
 def logistic(logit: float) -> float:

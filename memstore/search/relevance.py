@@ -1,8 +1,8 @@
 """How well what is stored fits a question: figures that are comparable between stores, sizes and embedders. Pure.
 
-A cosine alone says little: in a store about one subject everything is near. So the best cosines are told in standard
-deviations above the mean cosine of the store's own chunks with each other; a store of a few chunks has that of stores
-in general, more and more of its own the more chunks it has.
+A cosine alone says little: in a store about one subject everything is near. So the best cosines are measured in
+standard deviations above the mean cosine of the store's own chunks with each other. A small store has the mean of
+stores in general; the more chunks it has, the more its own counts.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from memstore.store.user_index import UserIndex
 
 # Chunks that are compared with each other, evenly from all.
 BACKGROUND_CHUNKS = 200
-# The mean and the deviation in stores in general, which count as much as so many pairs.
+# The mean and the deviation of stores in general, and as how many pairs they count.
 USUAL_MEAN, USUAL_DEVIATION, USUAL_PAIRS = 0.15, 0.13, 100
-MIN_DEVIATION = 1e-3
 
 
 class QuestionMatch(NamedTuple):
@@ -93,5 +92,5 @@ def _background(index: UserIndex) -> tuple[float, float]:
     mean, deviation = (pairs.mean(), pairs.std()) if len(pairs) else (USUAL_MEAN, USUAL_DEVIATION)
     return (
         float(share * mean + (1 - share) * USUAL_MEAN),
-        max(float(share * deviation + (1 - share) * USUAL_DEVIATION), MIN_DEVIATION),
+        max(float(share * deviation + (1 - share) * USUAL_DEVIATION), 1e-3),
     )

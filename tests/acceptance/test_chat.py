@@ -166,7 +166,7 @@ def test_of_a_private_part_nothing_is_left(chat: Run, url: str, server: ReadingO
         lines="I'm allergic to peanuts.\n/private\nI was fired at Quarzhof today.\n/why\n/private off\nGood night.\n"
     )
     assert told.code == 0
-    assert "nothing of what follows is stored" in told.err and "of the private part nothing is left" in told.err
+    assert "nothing of what follows is stored" in told.err and "nothing is left of the private part" in told.err
     private, after = server.read[-2].prompt, server.read[-1].prompt
     assert "allergic to peanuts" in private and "Quarzhof" in private
     assert "Quarzhof" not in after
