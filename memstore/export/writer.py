@@ -33,7 +33,6 @@ from memstore.store.database import Database, Transaction
 from memstore.store.rows import ConversationRow, ItemRow
 from memstore.text import escape_controls
 
-MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
 
 Target = str | Path | IO[bytes]
@@ -114,7 +113,7 @@ class _UserExport:
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
                 await self.lines.write("message", line | _lists(item))
                 self.done += 1
-                if self.done % MESSAGES_PER_PROGRESS == 0:
+                if self.done % 1000 == 0:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
