@@ -29,7 +29,7 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
 from memstore.models import Conversation, FactColumns, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
-from memstore.store.chunks import speaker_prefixed
+from memstore.store.chunks import text_of_chunk
 from memstore.store.messages import CLEARED_SETTING
 from memstore.store.rows import ChunkRow, Lists, NewChunk, Row
 from memstore.store.tokenize import hash_terms
@@ -264,10 +264,10 @@ def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[Chu
 def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None) -> dict[UUID, list[NewChunk]]:
     """Return the chunks of items to be stored, with their own vectors, or with new ones that `dependencies` make."""
     chunks = [(entry.row, kept) for entry in entries for kept in entry.chunks]
-    texts = []
-    for row, kept in chunks:
-        text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
-        texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
+    texts = [
+        text_of_chunk(kept.chunk.tier, kept.chunk.speaker, (row.text or "")[kept.chunk.start : kept.chunk.stop])
+        for row, kept in chunks
+    ]
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
     if dependencies is not None:
         vectors = dependencies.embed(texts)

@@ -17,6 +17,7 @@ from memstore.store.database import Transaction
 from memstore.store.rows import ConversationRow, ItemRow, Lists, Owner, row_builder
 from memstore.store.sql import statements
 from memstore.store.tables import exported_lists
+from memstore.store.tokenize import TOKENIZER_VERSION
 from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
@@ -89,7 +90,8 @@ def _item(build: Any, row: dict[str, Any], kind: str) -> ItemRow:
 
 
 async def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    await tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION, "settings": settings, "created_at": created_at}
+    await tx.run(SQL["add_user"], **values)
 
 
 async def add_conversation(

@@ -19,6 +19,7 @@ from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store.rows import ConversationRow, ItemRow, Lists, Owner, row_builder
 from memstore.store.sql import statements
 from memstore.store.tables import exported_lists
+from memstore.store.tokenize import TOKENIZER_VERSION
 
 SQL = statements("archive")
 ITEMS = {
@@ -90,7 +91,8 @@ def _item(build: Any, row: dict[str, Any], kind: str) -> ItemRow:
 
 
 def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION, "settings": settings, "created_at": created_at}
+    tx.run(SQL["add_user"], **values)
 
 
 def add_conversation(

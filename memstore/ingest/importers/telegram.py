@@ -70,7 +70,7 @@ class _Chat:
 
 class Telegram(Importer):
     name = "telegram"
-    needs = ("me", "timezone")
+    option_names = ("me", "timezone")
     files = ("result.json",)
     unit = "message"
     advice = "export it from Telegram Desktop again, in the format JSON"

@@ -73,7 +73,8 @@ ORDER BY d.id
 
 -- add_user --
 -- A user as it was made elsewhere.
-INSERT INTO users (user_id, name, settings, created_at) VALUES (%(user_id)s, %(name)s, %(settings)s, %(created_at)s)
+INSERT INTO users (user_id, name, tokenizer, settings, created_at)
+VALUES (%(user_id)s, %(name)s, %(tokenizer)s, %(settings)s, %(created_at)s)
 ON CONFLICT (user_id) DO NOTHING
 
 -- add_conversation --
