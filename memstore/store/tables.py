@@ -15,14 +15,16 @@ ADD, ADD_AND_CHANGE, EVERYTHING = "SELECT, INSERT", "SELECT, INSERT, UPDATE", "S
 class ExportedList(NamedTuple):
     """A list in the lines of an export: the rows that belong to a row of the table `parent` by the column `key`.
 
-    `columns` are the keys of each element; the list is in the order of `recorded_at`, then of the first of them. The
-    class of the line, in memstore/export/schema.py, has a field of the list's name.
+    `columns` are the keys of each element; the list is in the order of `recorded_at`, then of the first of them.
+    `unique` are the columns of the table's primary key behind the user's id. The class of the line, in
+    memstore/export/schema.py, has a field of the list's name.
     """
 
     name: str
     parent: str
     key: str
     columns: tuple[str, ...]
+    unique: str = "id"
 
 
 class Table(NamedTuple):
@@ -63,7 +65,13 @@ TABLES = (
         "fact_sources",
         message="message_id",
         id_columns=("fact_id",),
-        exported=ExportedList("sources", "facts", "fact_id", ("message_id", "start", "stop", "trust", "recorded_at")),
+        exported=ExportedList(
+            "sources",
+            "facts",
+            "fact_id",
+            ("message_id", "start", "stop", "trust", "recorded_at"),
+            unique="fact_id, message_id",
+        ),
     ),
     Table(
         "fact_changes",

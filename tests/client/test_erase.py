@@ -25,6 +25,7 @@ from memstore.strategies.base import ConversationView, Strategy
 from tests.conftest import is_citus, nodes, with_database
 from tests.helpers.fakes import ScriptedChatModel
 from tests.helpers.locks import deleting
+from tests.helpers.user_rows import add_missing_rows
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
@@ -373,6 +374,7 @@ async def test_the_planner_keeps_no_samples_of_what_people_say(store: AsyncMemor
     await talked(store)
     values = {"text": "quollwen", "text[]": "{quollwen}", "jsonb": '{"w": "quollwen"}'}
     with psycopg.connect(store.url, autocommit=True) as superuser:
+        add_missing_rows(superuser, store.user("alice").id)
         two = "insert into backfills (id, derivers) select gen_random_uuid(), '{facts}' from generate_series(1, 2)"
         superuser.execute(two)
         columns = open_columns(superuser)
@@ -405,6 +407,7 @@ async def test_a_verification_finds_samples_whose_target_somebody_has_raised(sto
     alice = await talked(store)
     certificate = await alice.erase_message((await alice.conversation("lisbon").messages())[0])
     with psycopg.connect(store.url, autocommit=True) as superuser:
+        add_missing_rows(superuser, alice.id)
         superuser.execute("insert into backfills (id, derivers) values (gen_random_uuid(), '{facts}')")
         columns = open_columns(superuser)
         for table, column, _ in columns:

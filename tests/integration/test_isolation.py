@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,6 +16,7 @@ import memstore
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.store import messages as stored, migrations
+from tests.helpers.user_rows import add_missing_rows
 from tests.integration.conftest import OUTLIVING, TABLES as LIVING
 
 Rows = psycopg.Connection[Any]
@@ -47,47 +48,7 @@ def fill(url: str) -> None:
     with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many chunks
         for user in (ALICE, BOB):
             say(connection, "user_id", user)  # whoever is no superuser has but these rows
-            for table in TABLES:
-                if not count_of(connection, table, user):
-                    add_row(connection, table, user)
-
-
-def count_of(connection: Rows, table: str, user: UUID) -> int:
-    [(rows,)] = connection.execute(f"select count(*) from {table} where user_id = %s", [user]).fetchall()
-    return int(rows)
-
-
-def add_row(connection: Rows, table: str, user: UUID) -> None:
-    """Add a row of a user: with the keys of a message, a conversation and so on of this user, the rest invented."""
-    values: dict[str, object] = {"user_id": user}
-    keys = connection.execute(
-        """select confrelid::regclass::text,
-                  array(select a.attname::text from unnest(k.conkey) with ordinality u (n, i)
-                        join pg_attribute a on a.attrelid = k.conrelid and a.attnum = u.n order by i),
-                  array(select a.attname::text from unnest(k.confkey) with ordinality u (n, i)
-                        join pg_attribute a on a.attrelid = k.confrelid and a.attnum = u.n order by i)
-           from pg_constraint k where k.conrelid = %s::regclass and k.contype = 'f'""",
-        [table],
-    ).fetchall()
-    for parent, columns, of_parent in keys:
-        row = connection.execute(f"select {', '.join(of_parent)} from {parent} where user_id = %s limit 1", [user])
-        values |= dict(zip(columns, row.fetchone() or (), strict=True))
-    needed = connection.execute(
-        r"""select a.attname, format_type(a.atttypid, null),
-                   (select substring(pg_get_constraintdef(k.oid) from 'ARRAY\[''(\w+)''') from pg_constraint k
-                    where k.conrelid = a.attrelid and k.contype = 'c' and k.conkey = array[a.attnum] limit 1)
-            from pg_attribute a
-            where a.attrelid = %s::regclass and a.attnum > 0 and not a.attisdropped and a.attnotnull
-              and not a.atthasdef""",
-        [table],
-    ).fetchall()
-    time = datetime(2024, 1, 1, tzinfo=UTC)
-    invented = {"uuid": uuid4(), "text": "x", "jsonb": "{}", "bytea": b"", "text[]": [], "date": time.date()}
-    invented["timestamp with time zone"] = time
-    for column, kind, allowed in needed:
-        values.setdefault(column, allowed or invented.get(kind, 1))
-    places = ", ".join(["%s"] * len(values))
-    connection.execute(f"insert into {table} ({', '.join(values)}) values ({places})", list(values.values()))
+            add_missing_rows(connection, user)
 
 
 @pytest.fixture(params=["set role", "login"])

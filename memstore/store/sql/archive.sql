@@ -88,7 +88,7 @@ ON CONFLICT (user_id, id) DO NOTHING
 -- Rows of a list in a line.
 INSERT INTO {table} (user_id, {list.key}, {columns})
 VALUES (%(user_id)s, %({list.key})s, {values})
-ON CONFLICT DO NOTHING
+ON CONFLICT (user_id, {list.unique}) DO NOTHING
 
 -- add_derivation --
 -- A watermark where it was. Nothing is pending yet: what is above it comes later, and that a session is over is seen then.
