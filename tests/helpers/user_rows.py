@@ -38,9 +38,9 @@ def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list
     return found
 
 
-def add_missing_rows(connection: psycopg.Connection[Any], user: UUID) -> None:
-    """Add a row of the user to each table that has none, for which nothing else makes one in a test."""
-    for table in tables.tables_of("user", "kept"):
+def add_missing_rows(connection: psycopg.Connection[Any], user: UUID, names: Collection[str] = ()) -> None:
+    """Add a row of the user to each table that has none, or of these: nothing else makes one in a test."""
+    for table in names or tables.tables_of("user", "kept"):
         [(count,)] = connection.execute(f"select count(*) from {table} where user_id = %s", [user]).fetchall()
         if not count:
             _add_row(connection, table, user)
