@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, LiteralString, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple
 
 from memstore.store.tables import of_each, of_each_list
 
@@ -31,11 +31,11 @@ def statements(family: str) -> dict[str, LiteralString]:
 def parse_statements(text: str) -> dict[str, LiteralString]:
     """Return the statements of a text by name.
 
-    The cast says that they are the program's own text: no value is ever pasted into them.
+    They are the program's own text: no value is ever pasted into them.
     """
     _, *pieces = STATEMENT_NAME.split(text)
     parts = list(zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
-    bodies: dict[str, str] = {}
+    bodies: dict[str, LiteralString] = {}
     fragments: list[str] = []
     for is_fragment, name, group, statement in parts:
         made = {name: statement.strip()}
@@ -48,7 +48,7 @@ def parse_statements(text: str) -> dict[str, LiteralString]:
     for fragment in fragments:
         body = bodies.pop(fragment)
         bodies = {name: statement.replace(f"<{fragment}>", body) for name, statement in bodies.items()}
-    return {name: cast(LiteralString, statement) for name, statement in bodies.items()}
+    return bodies
 
 
 class Rows(NamedTuple):
