@@ -2,13 +2,10 @@
 
 import json
 import pickle
-import re
 import time
-import tomllib
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -556,20 +553,6 @@ def test_a_service_that_speaks_openais_api_is_asked_with_its_own_key(
     assert (embedder.name, embedder.dimensions) == ("gemini:gemini-embedding-001", 3)
     sent = [{name.casefold(): value for name, value in headers.items()} for _, _, headers in openais.requests]
     assert {headers["authorization"] for headers in sent} == {f"Bearer {KEY}"}
-
-
-def test_every_kind_of_provider_has_a_row_in_the_docs() -> None:
-    root = Path(__file__).parents[2]
-    entry_points = tomllib.loads((root / "pyproject.toml").read_text())["project"]["entry-points"]
-    groups = ("chat_models", "embedders", "rerankers", "counters")
-    page = (root / "docs" / "reference" / "endpoints.md").read_text(encoding="utf-8")
-    table = page.partition("## Providers")[2].partition("## Settings")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")]
-    told = {kind: cells for names, *cells in rows for kind in re.findall(r"`([\w-]+)`", names)}
-    assert set(told) == {kind for group in groups for kind in entry_points[f"memstore.{group}"]}
-    for group, column in zip(groups, range(3), strict=False):
-        has_some = {kind for kind, cells in told.items() if cells[column]}
-        assert has_some == set(entry_points[f"memstore.{group}"]), group
 
 
 def test_what_the_environment_has_for_openai_goes_nowhere_else(
