@@ -149,9 +149,9 @@ def _served(variables: str, command: str, stays: str, port: str) -> str:
 
 @contextmanager
 def _ollama() -> Iterator[dict[str, str]]:
-    from tests.ollama_server import ScriptedOllama, says
+    from tests.model_server import ScriptedServer, says
 
-    with ScriptedOllama() as server:
+    with ScriptedServer() as server:
         # To `doctor` in its words, whose schema has "ok"; to people in others.
         server.next = lambda body: says({"ok": True} if "ok" in str(body.get("format")) else "Then no satay for you.")  # type: ignore[method-assign]
         yield {"MEMSTORE_OLLAMA_URL": server.url, "OLLAMA_HOST": server.url}

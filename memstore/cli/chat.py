@@ -1,4 +1,4 @@
-"""`chat`: an assistant that remembers between sessions, over Ollama or any OpenAI-compatible server.
+"""`chat`: an assistant that remembers between sessions, with any chat model behind a server.
 
 Each message is stored before the model is asked, so no failure of the model loses it. An answer is stored when it is
 complete: half a sentence would be remembered as what the assistant meant.
@@ -45,7 +45,10 @@ Facts are found after each answer. If a model is set for facts, it is asked afte
 
 def chat(
     user: UserOption,
-    model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
+    model: Annotated[
+        str,
+        name_option("The model: KIND:NAME, or as ollama list shows it.", "--model", "-m"),
+    ],
     conversation: ConversationOption = "chat",
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
@@ -79,14 +82,16 @@ def _load_model(name: str, settings: Settings) -> ServedChatModel:
     from memstore.providers import load_chat_model
     from memstore.providers.services import ServedChatModel
 
+    kinds = installed_entry_points("memstore.chat_models").names
     try:
         model = load_chat_model(name, settings)
     except errors.ProviderMissing:
-        if name.partition(":")[0] in installed_entry_points("memstore.chat_models").names:
+        if name.partition(":")[0] in kinds:
             raise
         model = load_chat_model(f"ollama:{name}", settings)
     if not isinstance(model, ServedChatModel):
-        raise errors.ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
+        known = ", ".join(f"{kind}:" for kind in sorted(kinds))
+        raise errors.ProviderMissing(f"{name} cannot be chatted with: name one of {known}.")
     return model
 
 

@@ -13,7 +13,7 @@ from memstore.language.sentences import sentences
 from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Tier
 from memstore.providers import Vectors
 from memstore.store import chunks, messages
-from memstore.store.chunks import new_chunk, speaker_prefixed
+from memstore.store.chunks import new_chunk, text_of_chunk
 from memstore.store.database import Transaction
 from memstore.store.rows import EmbeddingModel, NewChunk, PendingWork, Row
 
@@ -132,12 +132,12 @@ class Chunker:
         """Return a message's chunks, each with the text to embed."""
         text, speaker = message.text or "", message.name or message.role
         return [
-            (chunk_of(message, number, span), speaker_prefixed(speaker, text[slice(*span)]))
+            (chunk_of(message, number, span), text_of_chunk(Tier.MESSAGES, speaker, text[slice(*span)]))
             for number, span in enumerate(self._spans(message.role, text, speaker))
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
-        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(speaker_prefixed(speaker, "")))
+        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(text_of_chunk(Tier.MESSAGES, speaker, "")))
         split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more chunks in all.
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:

@@ -16,10 +16,10 @@ from memstore._compat import to_thread
 from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import DatabaseError
-from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
+from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes, vectors
-from memstore.store.chunks import speaker_prefixed
+from memstore.store.chunks import text_of_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.documents import MissingVector
 from memstore.store.errors import ConcurrentUpdate
@@ -242,10 +242,7 @@ async def status(database: Database) -> list[EmbeddingStatus]:
 def _embed_chunks(
     dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
 ) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
-    texts = [
-        speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
-        for chunk in chunks
-    ]
+    texts = [text_of_chunk(chunk.tier, chunk.speaker, chunk.text) for chunk in chunks]
     vectors = [*zip(chunks, dependencies.embed(texts), strict=True)]
     made = [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
     return made, [f"{chunk.tier} {chunk.item_id}" for chunk, vector in vectors if vector is None]

@@ -215,7 +215,7 @@ async def _remove_rows(
     for source in other_sources:
         await _rewind_deriver(tx, source.conversation_id, "facts", source.seq - 1, removal)
     await _remove_quotes(tx, doomed, removal)
-    removal.counts["messages"] += await erasure.remove_messages(tx, ids)
+    removal.counts.update(await erasure.remove_messages(tx, ids))
     await erasure.note_pending_since(tx, {*runs, *(source.conversation_id for source in other_sources)})
     return removal
 

@@ -27,11 +27,11 @@ from memstore.ingest.add import MAX_BATCH_BYTES, MAX_BATCH_ITEMS, UNCOUNTED_TOKE
 from memstore.ingest.importers import ImportProblem, ImportReport, files
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
-from memstore.models import Conversation, Json, Message, Summary
+from memstore.models import Conversation, FactColumns, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
-from memstore.store.chunks import speaker_prefixed
+from memstore.store.chunks import text_of_chunk
 from memstore.store.messages import CLEARED_SETTING
-from memstore.store.rows import ChunkRow, ItemRow, NewChunk, Row
+from memstore.store.rows import ChunkRow, Lists, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
 AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
@@ -40,7 +40,7 @@ NOT_MASKED = (
     "memstore export --no-derived writes messages alone, which are masked when they are imported"
 )
 
-Item = TypeVar("Item", Message, Summary, ItemRow)
+Item = TypeVar("Item", Message, Summary, FactColumns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +151,9 @@ def _group(line: schema.ExportLine) -> tuple[str, str, str | None]:
 class Entry(Generic[Item]):
     where: str
     line: schema.ItemLine
-    item: Item
+    row: Item
+    lists: Lists
     chunks: list[ChunkRow]
-
-    @property
-    def row(self) -> Row:
-        return self.item.row if isinstance(self.item, ItemRow) else self.item
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +175,8 @@ class EntryBuilder:
                     validate_message(line, max_bytes=self.max_message_bytes)
                 row = line.row()
                 self._redact(line, row)
-                item = row
-                if isinstance(line, schema.FactLine):
-                    sources, history = ([part.model_dump() for part in parts] for parts in (line.sources, line.history))
-                    item = ItemRow(row, [], sources, history)
-                entries.append(Entry(record.where, line, item, _chunks(row, line, dimensions)))
+                lists = line.lists if isinstance(line, schema.FactLine) else self.redactor.redact_json(line.lists)
+                entries.append(Entry(record.where, line, row, lists, _chunks(row, line, dimensions)))
             except InvalidInput as error:
                 self.report.add_problem(ImportProblem(record.where, str(error)))
         return entries
@@ -200,7 +194,7 @@ class EntryBuilder:
         content: list[Any] = [value for value in vars(row).values() if isinstance(value, str)]
         if isinstance(line, schema.FactLine):
             content.append({line.attribute or "": line.value})
-            content += [(change.actor, change.before, change.after) for change in line.history]
+            content.append(line.lists)
         if self._has_secret(content):
             raise InvalidInput(NOT_MASKED)
 
@@ -209,15 +203,12 @@ class EntryBuilder:
         self.redactor.redact_json(content, counts)
         return bool(counts)
 
-    def conversation(self, where: str, line: schema.ConversationLine) -> tuple[Conversation, list[Json]]:
-        """Return a conversation, and the changes of its settings."""
+    def conversation(self, where: str, line: schema.ConversationLine) -> tuple[Conversation, Lists]:
+        """Return a conversation, and the lists of its line."""
         row, redactor = line.row(), self.redactor
         row.settings = self.settings(where, row.settings)
         row.title, row.channel, row.scope = map(redactor.redact, (row.title, row.channel, row.scope))
-        changes = [
-            change.model_dump() | {"before": redactor.redact_json(change.before)} for change in line.setting_changes
-        ]
-        return row, changes
+        return row, redactor.redact_json(line.lists)
 
     def settings(self, where: str, settings: Json) -> Json:
         """Return settings of a user or a conversation; report invalid ones, and return none."""
@@ -273,10 +264,10 @@ def _chunks(row: Row, line: schema.ItemLine, dimensions: int | None) -> list[Chu
 def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None) -> dict[UUID, list[NewChunk]]:
     """Return the chunks of items to be stored, with their own vectors, or with new ones that `dependencies` make."""
     chunks = [(entry.row, kept) for entry in entries for kept in entry.chunks]
-    texts = []
-    for row, kept in chunks:
-        text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
-        texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
+    texts = [
+        text_of_chunk(kept.chunk.tier, kept.chunk.speaker, (row.text or "")[kept.chunk.start : kept.chunk.stop])
+        for row, kept in chunks
+    ]
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
     if dependencies is not None:
         vectors = dependencies.embed(texts)

@@ -22,11 +22,11 @@ from memstore.export import reader, schema
 from memstore.export.reader import Entry
 from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
-from memstore.models import HAND, Conversation, Json, Message, Summary
+from memstore.models import HAND, Conversation, FactColumns, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store import archive, chunks, documents, erasure, messages, summaries
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ItemRow, NewChunk, model_id
+from memstore.store.rows import NewChunk, model_id
 from memstore.store.watermarks import DERIVERS
 
 FindNew = Callable[[Transaction, Sequence[Entry[Any]]], Any]
@@ -134,7 +134,7 @@ class _Restore:
     async def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
         marks = {name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()}
-        row, changes = self.builder.conversation(where, line)
+        row, lists = self.builder.conversation(where, line)
         async with self.database.user_transaction(line.user_id) as tx:
             conversations = [conversation async for conversation in archive.read_conversations(tx, line.id)]
             if not conversations and await erasure.last_erasure(tx, line.id) is not None:
@@ -145,7 +145,8 @@ class _Restore:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
                 await messages.make_user(tx, line.user)
-                await archive.add_conversation(tx, row, marks, changes)
+                await archive.add_conversation(tx, row, marks)
+                await archive.add_lists(tx, line.table, {line.id: lists})
                 return
         if line.watermarks is not None and conversations[0].watermarks != marks:
             self.diverged.add(line.id)
@@ -175,15 +176,15 @@ class _Restore:
 
     async def _new_messages(self, tx: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
-        conversation = rows[0].item.conversation_id
+        conversation = rows[0].row.conversation_id
         mark = await archive.last_with_chunks(tx, conversation)
-        known_messages = await messages.by_ids(tx, [entry.item.id for entry in rows])
-        unknown = [entry.item for entry in rows if entry.item.id not in known_messages]
+        known_messages = await messages.by_ids(tx, [entry.row.id for entry in rows])
+        unknown = [entry.row for entry in rows if entry.row.id not in known_messages]
         erased = await messages.erased_messages(tx, unknown)
-        taken = await archive.taken_numbers(tx, conversation, [entry.item.seq for entry in rows])
+        taken = await archive.taken_numbers(tx, conversation, [entry.row.seq for entry in rows])
         new = []
         for entry in rows:
-            message = entry.item
+            message = entry.row
             stored = known_messages.get(message.id)
             if message.id in erased:
                 self.diverged.add(conversation)
@@ -209,12 +210,12 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known_ids = {summary.id for summary in await tx.get(summaries.read_by_ids([entry.item.id for entry in rows]))}
-        conversation = rows[0].item.conversation_id
+        known_ids = {summary.id for summary in await tx.get(summaries.read_by_ids([entry.row.id for entry in rows]))}
+        conversation = rows[0].row.conversation_id
         anything_erased = conversation != self.new and await messages.is_anything_erased(tx)
         new = []
         for entry in rows:
-            summary = entry.item
+            summary = entry.row
             first, last = summary.from_seq, summary.to_seq
             if summary.id in known_ids:
                 continue
@@ -229,17 +230,17 @@ class _Restore:
                 new.append(entry)
         return new
 
-    async def _new_facts(self, tx: Transaction, rows: Sequence[Entry[ItemRow]]) -> list[Entry[Any]]:
+    async def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactColumns]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
         known_ids = set(await erasure.known_facts(tx, [entry.row.id for entry in rows]))
-        sources = {source["message_id"] for entry in rows for source in entry.item.sources}
+        sources = {source["message_id"] for entry in rows for source in entry.lists["sources"]}
         places = await archive.places(tx, sorted(sources))
         erased = await messages.erased_items(tx, [*(entry.row.id for entry in rows), *sources])
         since = await erasure.last_erasure(tx)
-        new: dict[UUID, Entry[ItemRow]] = {}
+        new: dict[UUID, Entry[FactColumns]] = {}
         for entry in rows:
-            fact: Any = entry.row
-            said_in = [source["message_id"] for source in entry.item.sources]
+            fact = entry.row
+            said_in = [source["message_id"] for source in entry.lists["sources"]]
             missing = [message for message in said_in if message not in places]
             if fact.id in known_ids or fact.id in new:
                 continue
@@ -299,7 +300,8 @@ class _Restore:
                 await self._lock(tx, first)
                 new: Sequence[Entry[Any]] = await find_new(tx, fresh)
                 if new:
-                    await add(tx, [entry.item for entry in new])
+                    await add(tx, [entry.row for entry in new])
+                    await archive.add_lists(tx, first.table, {entry.row.id: entry.lists for entry in new})
                 added = [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]
                 if added and dependencies is not None:
                     await chunks.add(tx, added, dependencies.model)

@@ -6,7 +6,7 @@ Ids follow from names (`memstore.ids`), so a line with another id is refused: it
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -19,6 +19,8 @@ from memstore.ingest.importers.files import parse_object, printable
 from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json, describe_errors
 from memstore.models import MAX_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
+from memstore.store.rows import Lists
+from memstore.store.tables import exported_lists
 
 FORMAT, FORMAT_VERSION = "memstore-export", 1
 
@@ -66,8 +68,9 @@ class Footer(_Schema):
 
 
 class _UserOwned(_Schema):
-    """A line that belongs to a user, with an id that follows from names."""
+    """A line that belongs to a user, with an id that follows from names. It has the lists of its `table`."""
 
+    table: ClassVar[str]
     user: NotBlank
     id: UUID
 
@@ -84,6 +87,12 @@ class _UserOwned(_Schema):
         if self.id != self._expected_id():
             raise ValueError("its id does not follow from its names; was it edited?")
         return self
+
+    @property
+    def lists(self) -> Lists:
+        """The rows of other tables that are lists in the line."""
+        names = (rows.name for rows in exported_lists(self.table).values())
+        return {name: [row.model_dump() for row in getattr(self, name)] for name in names}
 
     def _build(self, model: type[R], **more: Any) -> R:
         same = {name: getattr(self, name) for name in model.model_fields if name in type(self).model_fields}
@@ -106,6 +115,7 @@ class ExportedEmbedder(_Schema):
 class UserLine(_UserOwned):
     """A user; `embedder` made the vectors that are in the file."""
 
+    table = "users"
     kind: Literal["user"]
     settings: Json = Field(default_factory=dict)
     created_at: UtcTime
@@ -131,6 +141,7 @@ class SettingChangeLine(_Schema):
 class ConversationLine(_InConversation):
     """A conversation. Without `watermarks` nothing that was made of its messages is in the file."""
 
+    table = "conversations"
     kind: Literal["conversation"]
     title: str | None = None
     channel: str | None = None
@@ -167,6 +178,7 @@ class ChunkLine(_Schema):
 class MessageLine(NewMessage, _InConversation):
     """A message: the keys of memstore-jsonl, number, when it was recorded, tokens and by which counter, chunks."""
 
+    table = "messages"
     kind: Literal["message"]
     seq: Annotated[Seq, Field(ge=1)]
     occurred_at: UtcTime
@@ -189,6 +201,7 @@ class MessageLine(NewMessage, _InConversation):
 class SummaryLine(_InConversation):
     """A summary; it was made from the messages `from_seq` to `to_seq`."""
 
+    table = "summaries"
     kind: Literal["summary"]
     level: Annotated[int, Field(ge=0, le=32_767)]
     from_seq: Annotated[Seq, Field(ge=1)]
@@ -235,6 +248,7 @@ class FactChangeLine(_Schema):
 class FactLine(_UserOwned):
     """A fact with the messages that say it and all that was done to it. `fact_kind` is `Fact.kind`."""
 
+    table = "facts"
     kind: Literal["fact"]
     type: FactTypeName
     fact_kind: FactKind
@@ -277,6 +291,7 @@ class DocumentVectorLine(_Schema):
 class DocumentLine(_UserOwned):
     """A value that an application keeps; it lives for `ttl` seconds after it was written or read."""
 
+    table = "documents"
     kind: Literal["document"]
     namespace: Annotated[list[str], Field(min_length=1)]
     key: str

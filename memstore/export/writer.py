@@ -33,7 +33,6 @@ from memstore.store.database import Database, Transaction
 from memstore.store.rows import ConversationRow, ItemRow
 from memstore.text import escape_controls
 
-MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
 
 Target = str | Path | IO[bytes]
@@ -102,19 +101,19 @@ class _UserExport:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
         wanted = wanted | {"conversation_id": row.conversation.id}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in row.watermarks.items()}
-        line = place | _columns(row.conversation, ConversationLine) | {"setting_changes": row.setting_changes}
+        line = place | _columns(row.conversation, ConversationLine) | row.lists
         await self.lines.write("conversation", line | {"watermarks": marks if self.derived else None})
         if self.derived:
             async with aclosing(archive.read_items(tx, "summaries", **wanted)) as summaries:
                 async for item in summaries:
-                    await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _chunks(item))
+                    await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _lists(item))
         async with aclosing(archive.read_items(tx, "messages", **wanted)) as messages:
             async for item in messages:
                 message: Any = item.row
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
-                await self.lines.write("message", line | _chunks(item))
+                await self.lines.write("message", line | _lists(item))
                 self.done += 1
-                if self.done % MESSAGES_PER_PROGRESS == 0:
+                if self.done % 1000 == 0:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
@@ -126,8 +125,7 @@ class _UserExport:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.
                 values = {"fact_kind": fact.kind, "confidence": float(str(np.float32(fact.confidence)))}
-                values |= {"sources": item.sources, "history": item.history}
-                await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | values | _chunks(item))
+                await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | values | _lists(item))
 
     async def _documents(self, tx: Transaction) -> None:
         async with aclosing(archive.read_documents(tx)) as documents:
@@ -145,11 +143,13 @@ def _columns(row: Any, line: type[Any]) -> Json:
     return {key: held[key] for key in line.model_fields if key in held and key != "kind"}
 
 
-def _chunks(item: ItemRow) -> Json:
+def _lists(item: ItemRow) -> Json:
     lines = [
         chunk | {"vector": None if chunk["vector"] is None else encode_vector(chunk["vector"])} for chunk in item.chunks
     ]
-    return {"chunks": [{name: value for name, value in line.items() if value is not None} for line in lines]}
+    return item.lists | {
+        "chunks": [{name: value for name, value in line.items() if value is not None} for line in lines]
+    }
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -53,21 +53,53 @@ class Section:
 
 
 class Reason(StrEnum):
-    """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it."""
+    """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it.
 
-    RANKED_LOWER = "ranked lower"
-    OVER_BUDGET = "over budget"
-    DUPLICATE = "duplicate"
-    ALREADY_IN_RECENT = "shown among the recent turns"
-    COVERED = "covered by a summary"
-    COMPRESSED = "compressed by a strategy"
-    SUPERSEDED = "superseded"
-    EXPIRED = "expired"
-    UNIMPORTANT = "unimportant"
-    SAYS_NOTHING = "says nothing alone"
-    NOT_RELEVANT = "less relevant than asked for"
-    NOT_VISIBLE = "not visible"
-    UNPAIRED = "unpaired tool call"
+    Each has its `meaning`, which docs/reference/receipts.md shows.
+    """
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """Return the reason with its meaning, in Markdown for the docs."""
+        reason = str.__new__(cls, value)
+        reason._value_, reason.meaning = value, meaning
+        return reason
+
+    RANKED_LOWER = (
+        "ranked lower",
+        "of all chunks only the best are offered to the budget. The note says how many, and the lowest score of "
+        "them; not of how many for a viewer or a past moment",
+    )
+    OVER_BUDGET = (
+        "over budget",
+        "it did not fit into the budget or its section; [standing facts](contexts.md#standing-facts) have a third "
+        "of the room. From 2,500 tokens of room on facts have a tenth of it, and hits come before them in the "
+        "rest, also hits with lower scores",
+    )
+    DUPLICATE = "duplicate", "another part of the same item, or an item that says the same, is a candidate"
+    ALREADY_IN_RECENT = "shown among the recent turns", "it is there already"
+    COVERED = "covered by a summary", "an older turn, under a summary that is in"
+    COMPRESSED = "compressed by a strategy", "it is in a block, or a strategy left it out; `note` says which"
+    SUPERSEDED = (
+        "superseded",
+        "a fact that was superseded or retracted; `others` has the id of its successor. In a context of less than "
+        "1,000 tokens also a message or summary that says such a fact",
+    )
+    EXPIRED = "expired", "a fact whose [`expires_at`](facts.md#pinned-unimportant-expired) has passed"
+    UNIMPORTANT = "unimportant", "a fact [marked so](facts.md#pinned-unimportant-expired)"
+    SAYS_NOTHING = (
+        "says nothing alone",
+        "a hit of nothing but greeting, thanks, praise or assent, and no answer to a question; of a "
+        "[profile](profiles.md#sections), a quotation that does not stand alone",
+    )
+    NOT_RELEVANT = (
+        "less relevant than asked for",
+        "nothing is recalled for the question: what is stored is less relevant than "
+        "[`min_relevance`](contexts.md#silence)",
+    )
+    NOT_VISIBLE = "not visible", "this viewer may not see it; no `explain()` shows its text, now or later"
+    UNPAIRED = "unpaired tool call", "the call or some of its results are missing, which every API refuses"
 
 
 @dataclass(frozen=True, slots=True)

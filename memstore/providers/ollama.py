@@ -164,7 +164,7 @@ def digest_of(entry: Json) -> str:
 class OllamaChat:
     """A chat model of an Ollama server, asked for a window of `num_ctx` tokens."""
 
-    shape = "json_schema"
+    json_mode = "json_schema"
 
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
         self.service = server.service
@@ -172,7 +172,7 @@ class OllamaChat:
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
-        self.thinks = False
+        self._can_think = False
         self._digest = ""
 
     def describe(self, seconds: float) -> services.ModelInfo:
@@ -181,7 +181,7 @@ class OllamaChat:
         abilities = shown.get("capabilities") or ["completion"]
         if "completion" not in abilities:
             raise ProviderMissing(f"{self._model} cannot chat, only {', '.join(abilities)}: name another model.")
-        self.thinks = "thinking" in abilities
+        self._can_think = "thinking" in abilities
         self._digest = digest_of(entry_of(self._server.ask("/api/tags", self._model, seconds=seconds), self._model))
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
@@ -189,13 +189,13 @@ class OllamaChat:
         name = f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest)
         loaded = count_in(self._loaded_entry(seconds), "context_length") or 0
         # Below Ollama's default it is another program's, and is loaded anew with what is asked for.
-        return services.ModelInfo(name, trained, loaded if loaded >= 4096 else None)
+        return services.ModelInfo(name, trained, loaded if loaded >= 4096 else None, self._can_think)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer, and the window that the server gave the model for it."""
         end = time.monotonic() + request.seconds
         body = self._body(request) | {"stream": False}
-        if self.thinks:
+        if self._can_think:
             # Thoughts would be taken from the answer's tokens.
             body["think"] = False
         answer = self._server.request("/api/chat", self._model, body, request.seconds)

@@ -1,8 +1,8 @@
 """Models behind any OpenAI-compatible endpoint, by the `openai` client: chat models, embedders and rerankers.
 
 Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. If one refuses
-an option by name, another way is tried and remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
-URL alone. No redirect is followed, and no key stands in an error.
+an option by name, another way is tried and remembered. Of the environment, the variable of a `Service` is read for its
+own URL alone. No redirect is followed, and no key stands in an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -31,55 +32,80 @@ with require_extra("openai", "openai"):
     import openai
 
 # Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
-_SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
+_JSON_MODES = ("json_schema", "json_object_with_schema", "json_object", "text")
 _ENDED = ("stop", None, "tool_calls")
 
 
-def load(model: str, settings: Settings) -> ServedChatModel:
-    """Return the chat model of this name. Asks the server nothing yet."""
-    server = _server(settings)
-    return ServedChatModel(
-        OpenAIChat(_require_model(model), server),
-        window=settings.openai_context_tokens,
-        # On this machine Ollama's /v1 cuts in silence what is beyond its default.
-        default_window=4096 if server.is_local else 16_384,
-        timeout=settings.openai_timeout_seconds,
-        timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
-    )
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that speaks OpenAI's API, the `kind` of its models, and the variable that has its key.
+
+    `has_settings` where the settings may name another server and its key. Entry points name the methods, such as
+    "memstore.providers.openai:GEMINI.load"; nothing is asked of the service yet.
+    """
+
+    kind: str
+    url: str
+    key_variable: str
+    has_settings: bool = False
+
+    def load(self, model: str, settings: Settings) -> ServedChatModel:
+        """Return the chat model of this name."""
+        server = self._server(settings, settings.openai_url, settings.openai_api_key)
+        return ServedChatModel(
+            OpenAIChat(self._require_model(model), server),
+            window=settings.openai_context_tokens,
+            # On this machine Ollama's /v1 cuts in silence what is beyond its default.
+            default_window=4096 if server.is_local else 16_384,
+            timeout=settings.openai_timeout_seconds,
+            timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
+        )
+
+    def load_embedder(self, model: str, settings: Settings) -> ServedEmbedder:
+        """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
+        server = self._server(settings, settings.embedding_url, settings.embedding_api_key)
+        name = self._require_model(model).partition("@http")[0].partition("#")[0]
+        return ServedEmbedder(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
+
+    def load_reranker(self, model: str, settings: Settings) -> OpenAIReranker:
+        """Return the reranker of this name."""
+        server = self._server(settings, settings.rerank_url, settings.rerank_api_key)
+        return OpenAIReranker(self._require_model(model), server)
+
+    def name_of(self, model: str, url: str) -> str:
+        """Return the name of an embedder or a reranker: at two servers, one name may be two models."""
+        return f"{self.kind}:{model}" if url == self.url else f"{self.kind}:{model}@{url}"
+
+    def _require_model(self, model: str) -> str:
+        if not model:
+            raise ProviderMissing(f"Write {self.kind}:MODEL, with the name that the server has for it.")
+        return model
+
+    def _server(self, settings: Settings, url: str | None, key: SecretStr | None) -> OpenAIServer:
+        """Return the server: the service's own, or one of the settings, without a URL that of chat models."""
+        own_key = os.environ.get(self.key_variable, "")
+        if not self.has_settings:
+            if not own_key:
+                raise ProviderMissing(f"{self.kind}: models need a key: set {self.key_variable}.")
+            return OpenAIServer(self.url, own_key, self)
+        if url in (None, settings.openai_url):
+            url, key = settings.openai_url, key or settings.openai_api_key
+        assert url is not None
+        secret = key.get_secret_value() if key is not None else ""
+        return OpenAIServer(url, secret or (own_key if url == self.url else ""), self)
 
 
-def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
-    """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
-    server = _server(settings, settings.embedding_url, settings.embedding_api_key)
-    name = _require_model(model).partition("@http")[0].partition("#")[0]
-    return ServedEmbedder(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
-
-
-def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
-    """Return the reranker of this name. Asks the server nothing yet."""
-    server = _server(settings, settings.rerank_url, settings.rerank_api_key)
-    return OpenAIReranker(_require_model(model), server)
-
-
-def _require_model(model: str) -> str:
-    if not model:
-        raise ProviderMissing("Write openai:MODEL, with the name that the server has for it.")
-    return model
-
-
-def _server(settings: Settings, url: str | None = None, key: SecretStr | None = None) -> OpenAIServer:
-    """Return the server of a URL; without one that of chat models, with its key."""
-    if url in (None, settings.openai_url):
-        url, key = settings.openai_url, key or settings.openai_api_key
-    assert url is not None
-    secret = key.get_secret_value() if key is not None else ""
-    return OpenAIServer(url, secret or (os.environ.get("OPENAI_API_KEY", "") if url == OPENAI else ""))
+OPENAI_API = Service("openai", OPENAI, "OPENAI_API_KEY", has_settings=True)
+# Further services are a row here, and their entry points.
+GEMINI = Service("gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY")
+load, load_embedder, load_reranker = OPENAI_API.load, OPENAI_API.load_embedder, OPENAI_API.load_reranker
 
 
 class OpenAIServer(connections.SDKServer):
     """One server that speaks OpenAI's API."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str, api: Service = OPENAI_API) -> None:
+        self.api = api
         headers = {
             "Authorization": f"Bearer {key or 'none'}",
             "Accept-Encoding": "identity",
@@ -88,10 +114,6 @@ class OpenAIServer(connections.SDKServer):
             "OpenAI-Project": openai.Omit(),
         }
         super().__init__(openai, openai.OpenAI, f"The server at {url}", url, key, headers)
-
-    def name_of(self, model: str) -> str:
-        """Return the name of an embedder or a reranker: at two servers, one name may be two models."""
-        return f"openai:{model}" if self.url == OPENAI else f"openai:{model}@{self.url}"
 
     def _refusal(self, model: str, error: openai.APIStatusError, why: str) -> ProviderError | TransientError:
         if error.code == "insufficient_quota":
@@ -107,10 +129,10 @@ class OpenAIChat:
 
     def __init__(self, model: str, server: OpenAIServer) -> None:
         self.service = server.service
-        self.counter_name = f"openai:{model}"
+        self.counter_name = f"{server.api.kind}:{model}"
         self._model = model
         self._server = server
-        self.shape = _SHAPES[0]
+        self.json_mode = _JSON_MODES[0]
         # OpenAI's newer models take the second name alone, older servers know the first alone.
         is_own = any(host in server.url for host in ("api.openai.com", ".azure.com"))
         self._most = "max_completion_tokens" if is_own else "max_tokens"
@@ -124,7 +146,7 @@ class OpenAIChat:
         except (ProviderError, TransientError, TimeoutError):
             # Not every server has one, or shows it to this key.
             listing = None
-        return services.ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
+        return services.ModelInfo(self.counter_name, window_of(listing, self._model))
 
     def answer(self, request: ChatRequest) -> RawAnswer:
         """Return the whole answer."""
@@ -189,15 +211,15 @@ class OpenAIChat:
         if "temperature" not in self._left_out:
             body["temperature"] = 0
         schema = services.strict_schema(request.schema)
-        if self.shape == "json_schema":
+        if self.json_mode == "json_schema":
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
         first, *rest = request.messages
         instructions = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
         body["messages"] = [{**first, "content": instructions}, *rest]
-        if self.shape == "text":
+        if self.json_mode == "text":
             return body
-        shape = {"type": "json_object"} | ({"schema": schema} if self.shape == "json_object_with_schema" else {})
+        shape = {"type": "json_object"} | ({"schema": schema} if self.json_mode == "json_object_with_schema" else {})
         return body | {"response_format": shape}
 
     def _adapt(self, why: str, request: ChatRequest) -> bool:
@@ -213,10 +235,10 @@ class OpenAIChat:
             if name in why and name not in self._left_out:
                 self._left_out.add(name)
                 return True
-        is_about_shape = any(name in why for name in ("response_format", "json_schema", "json_object"))
-        if request.schema is None or not is_about_shape or self.shape == _SHAPES[-1]:
+        is_about_json = any(name in why for name in ("response_format", "json_schema", "json_object"))
+        if request.schema is None or not is_about_json or self.json_mode == _JSON_MODES[-1]:
             return False
-        self.shape = _SHAPES[_SHAPES.index(self.shape) + 1]
+        self.json_mode = _JSON_MODES[_JSON_MODES.index(self.json_mode) + 1]
         return True
 
 
@@ -252,7 +274,7 @@ class OpenAIEmbeddings:
         self._model = model
         self._server = server
         self._dimensions = dimensions
-        self.name = server.name_of(model)
+        self.name = server.api.name_of(model, server.url)
         self.service = server.service
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
@@ -272,7 +294,7 @@ class OpenAIReranker:
     def __init__(self, model: str, server: OpenAIServer) -> None:
         self._model = model
         self._server = server
-        self.name = server.name_of(model)
+        self.name = server.api.name_of(model, server.url)
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return the server's score of each text: shape (texts,)."""

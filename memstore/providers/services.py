@@ -32,12 +32,13 @@ INFO_TIMEOUT_SECONDS = 10.0
 class ModelInfo:
     """What a server says of a model: its full name, and its window in tokens where it tells one.
 
-    `allotted` is the window of a model that is loaded already, until an answer shows it.
+    `loaded_window` is that of a model which is loaded already, until an answer shows it.
     """
 
     name: str
     context_tokens: int | None = None
-    allotted: int | None = None
+    loaded_window: int | None = None
+    can_think: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ class ChatEndpoint(Protocol):
     service: str
     # Of the counter that knows the model's tokens best.
     counter_name: str
+    # How it asks for JSON, for people: "json_schema", or what the server takes instead.
+    json_mode: str
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return what the server says of the model, each question answered within so many seconds."""
@@ -135,7 +138,7 @@ class ServedChatModel:
         self._timeout = timeout
         self._timeout_setting = timeout_setting
         self._cached_info: ModelInfo | None = None
-        self._allotment: int | None = None
+        self._actual_window: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
 
     def __repr__(self) -> str:
@@ -156,24 +159,25 @@ class ServedChatModel:
         """The window that is really had: the setting's, or what the server tells or shows where that is less."""
         server_window = self._info.context_tokens
         window = self._window or server_window or self._default_window
-        return min(window, server_window or window, self._allotment or window)
+        return min(window, server_window or window, self._actual_window or window)
 
     @property
     def abilities(self) -> str:
         """The window, how it is known, and the way in which JSON is asked for, in words."""
         tokens = self.context_tokens
-        sources = {self._window: "set", self._info.context_tokens: "told by the server", self._allotment: "allotted"}
-        # An endpoint of your own need not have one.
-        shape = getattr(self._endpoint, "shape", None)
-        as_json = f", JSON asked for as {shape}" if shape else ""
-        return f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')}){as_json}"
+        sources = {
+            self._window: "set",
+            self._info.context_tokens: "told by the server",
+            self._actual_window: "allotted",
+        }
+        window = f"a window of {tokens:,} tokens ({sources.get(tokens, 'assumed')})"
+        return f"{window}, JSON asked for as {self._endpoint.json_mode}"
 
     @property
     def advice(self) -> list[str]:
         """What would give better answers, in words."""
-        # First asked for, since it is the server that says whether the model thinks.
         tokens, advice = self.context_tokens, []
-        if getattr(self._endpoint, "thinks", False):
+        if self._info.can_think:
             advice.append("it can think and is asked not to, which some disregard: an instruct model is safer")
         if tokens < 8192:
             advice.append("a window of 8,192 tokens or more has room for known facts")
@@ -187,7 +191,7 @@ class ServedChatModel:
     def _info(self) -> ModelInfo:
         if self._cached_info is None:
             self._cached_info = self._endpoint.describe(min(INFO_TIMEOUT_SECONDS, self._timeout))
-            self._allotment = self._allotment or self._cached_info.allotted
+            self._actual_window = self._actual_window or self._cached_info.loaded_window
         return self._cached_info
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
@@ -259,7 +263,7 @@ class ServedChatModel:
                 raise
 
         answer = retries.run(ask)
-        self._allotment = answer.window or self._allotment
+        self._actual_window = answer.window or self._actual_window
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
@@ -270,7 +274,7 @@ class ServedChatModel:
         except ModelReplaced:
             self._cached_info = None
             raise
-        self._allotment = answer.window or self._allotment
+        self._actual_window = answer.window or self._actual_window
         self._prove_whole(request, answer)
         # Tokens that a server does not count are estimated: days and backfills have limits.
         prompt = answer.prompt_tokens or ceil(_size(request.messages) / 4)

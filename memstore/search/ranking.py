@@ -1,15 +1,14 @@
 """Ranking: every chunk of a user by the weighted sum of its signals. The whole configuration is one table. Pure.
 
 To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call it in `rank`. If it needs more of a
-chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize` (as
-`QUESTION_MARK_TERM`), and raise `ChunkDeriver.recipe`: chunks that were made before lack the term until they are made
-again.
+chunk than the arrays of `UserIndex` have, make that a term of the chunk in `store.tokenize.TEXT_TERMS`, and raise
+`TOKENIZER_VERSION`: the next derivation makes the terms of stored chunks anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import NamedTuple
 from uuid import UUID
@@ -100,14 +99,13 @@ EMPTY_RANKING = Ranking((), lambda _: ())
 class QueryFeatures:
     """What ranking uses of a query: the text, its vector (None without an embedder), its terms and their hashes.
 
-    `question_mark_term` is the hash that stands in every chunk that ends as a question does. Of a question without
-    known words the vector says little.
+    `text_terms` are the hashes of `TEXT_TERMS`. Of a question without known words the vector says little.
     """
 
     text: str
     vector: Vectors | None
     terms: Mapping[str, int]
-    question_mark_term: int = 0
+    text_terms: Mapping[str, int] = field(default_factory=dict)
     has_known_words: bool = True
 
 
@@ -141,7 +139,7 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
     asks_assistant = questions.asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
-    values["is_question"] = signals.is_question(index, features.question_mark_term)
+    values["is_question"] = signals.is_question(index, features.text_terms.get("?", 0))
     values["answered_message"] = np.zeros(len(index))
     boosts_answers = asks_assistant or questions.asks_for_overview(features.text)
     rough = values.copy()

@@ -48,7 +48,7 @@ from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ModelChanged
 from memstore.store.postings import Matches
 from memstore.store.rows import model_id
-from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
+from memstore.store.tokenize import TEXT_TERMS, hash_term, is_english, terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -103,7 +103,7 @@ async def build_query(database: Database, user_id: UUID, embedder: Embedder | No
         text,
         None,
         {word: hash_term(word, user_id) for word in words},
-        hash_term(QUESTION_MARK_TERM, user_id),
+        {term: hash_term(term, user_id) for term in TEXT_TERMS},
         embedded_text=text,
         embedder=embedder,
         model=model_id(embedder),

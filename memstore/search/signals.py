@@ -183,7 +183,7 @@ def brevity(index: UserIndex) -> Floats:
 def is_question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
-    `term` is the hash of `QUESTION_MARK_TERM`, a term of every text that asks. The answer is looked for, and its chunk
+    `term` is the hash of "?", a term of every text that asks. The answer is looked for, and its chunk
     comes with the question before it. Questions to an assistant say what somebody wants, so they count in full.
     """
     asking = index.rows_with_term(term)[0]

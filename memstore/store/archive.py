@@ -5,7 +5,7 @@ Rows come in with the times that they had elsewhere. A restore never changes wha
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -14,8 +14,10 @@ from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store import documents, facts, messages, summaries
 from memstore.store.chunks import read_vectors
 from memstore.store.database import Transaction
-from memstore.store.rows import ConversationRow, ItemRow, Owner, row_builder
+from memstore.store.rows import ConversationRow, ItemRow, Lists, Owner, row_builder
 from memstore.store.sql import statements
+from memstore.store.tables import exported_lists
+from memstore.store.tokenize import TOKENIZER_VERSION
 from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
@@ -53,7 +55,7 @@ async def read_items(tx: Transaction, kind: str, **values: Any) -> AsyncGenerato
     """
     statement, build = ITEMS[kind]
     async for row in tx.stream(statement, dict[str, Any], **values):
-        yield _item(build, row)
+        yield _item(build, row, kind)
 
 
 async def read_documents(tx: Transaction) -> AsyncGenerator[dict[str, Any]]:
@@ -62,14 +64,18 @@ async def read_documents(tx: Transaction) -> AsyncGenerator[dict[str, Any]]:
         yield row
 
 
-def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+def _conversation_row(watermarks: dict[str, list[Any]], lists: Lists, **row: Any) -> ConversationRow:
     marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
-    return ConversationRow(messages.build_conversation(**row), marks, setting_changes)
+    return ConversationRow(messages.build_conversation(**row), marks, _in_order("conversations", lists))
 
 
-def _item(build: Any, row: dict[str, Any]) -> ItemRow:
+def _in_order(parent: str, lists: Lists) -> Lists:
+    return {listed.name: lists[listed.name] for listed in exported_lists(parent).values()}
+
+
+def _item(build: Any, row: dict[str, Any], kind: str) -> ItemRow:
     stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
-    sources, history = row.pop("sources", []), row.pop("history", [])
+    lists = _in_order(kind, row.pop("lists"))
     count = sum(chunk[-1] for chunk in stored)
     vectors = iter(read_vectors(sent, count)) if count else iter(())
     columns = ("start", "stop", "conversation_id", "recorded_at", "vector")
@@ -77,29 +83,33 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
         dict(zip(columns, (*chunk, next(vectors) if has_vector else None), strict=True))
         for *chunk, has_vector in stored
     ]
-    return ItemRow(build(**row), chunks, sources, history)
+    return ItemRow(build(**row), chunks, lists)
 
 
 # --- what a restore writes
 
 
 async def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    await tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION, "settings": settings, "created_at": created_at}
+    await tx.run(SQL["add_user"], **values)
 
 
 async def add_conversation(
-    tx: Transaction,
-    conversation: Conversation,
-    watermarks: Mapping[str, tuple[int, str | None]],
-    setting_changes: Iterable[Json],
+    tx: Transaction, conversation: Conversation, watermarks: Mapping[str, tuple[int, str | None]]
 ) -> None:
-    """Make a conversation with its watermarks, by default 0, and its earlier settings."""
+    """Make a conversation with its watermarks, by default 0."""
     place = {"conversation_id": conversation.id}
     await tx.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     await tx.run_many(SQL["add_derivation"], rows)
-    await tx.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
+
+
+async def add_lists(tx: Transaction, parent: str, lists: Mapping[UUID, Lists]) -> None:
+    """Add the rows that are lists in the lines of a table, by the id of the row to which they belong."""
+    for table, listed in exported_lists(parent).items():
+        rows = [{listed.key: id} | row for id, by_name in lists.items() for row in by_name[listed.name]]
+        await tx.run_many(SQL[f"add_{table}"], rows)
 
 
 async def taken_numbers(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -129,12 +139,8 @@ async def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return dict(await tx.tuples(SQL["places"], ids=list(ids)))
 
 
-async def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
-    await tx.run_many(facts.SQL["add_fact"], [vars(item.row) for item in new])
-    sources = [source | {"fact_id": item.row.id} for item in new for source in item.sources]
-    await tx.run_many(facts.SQL["add_source"], sources)
-    changes = [change | {"fact_id": item.row.id} for item in new for change in item.history]
-    await tx.run_many(facts.SQL["add_change"], changes)
+async def add_facts(tx: Transaction, new: Sequence[FactColumns]) -> None:
+    await tx.run_many(facts.SQL["add_fact"], [vars(fact) for fact in new])
 
 
 async def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:

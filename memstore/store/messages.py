@@ -22,6 +22,7 @@ from memstore.models import Chunk, Conversation, EventType, Json, Message
 from memstore.store.database import Database, Read, Transaction, read_all, read_one
 from memstore.store.rows import row_builder
 from memstore.store.sql import statements
+from memstore.store.tokenize import TOKENIZER_VERSION
 
 SQL = statements("messages")
 build_message, build_conversation = row_builder(Message), row_builder(Conversation)
@@ -68,7 +69,8 @@ async def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[U
 
 async def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there; it stays until the transaction ends."""
-    while not (await tx.run(SQL["add_user"], name=name) or await tx.run(SQL["share_user"])):
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION}
+    while not (await tx.run(SQL["add_user"], **values) or await tx.run(SQL["share_user"])):
         pass  # it was there, and was erased before it was locked
 
 

@@ -15,6 +15,8 @@ from memstore.models import Chunk, Conversation, FactColumns, Json, Message, Sum
 from memstore.providers import Embedder, Vectors
 
 Row = Message | Summary | FactColumns
+# Rows of other tables by the name of the list (`ExportedList`) that they are in a line of an export.
+Lists = dict[str, list[Json]]
 M = TypeVar("M", bound=SQLModel)
 
 
@@ -74,11 +76,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation, the position and recipe of each deriver in it, and the history of its settings."""
+    """A conversation, the position and recipe of each deriver in it, and the lists of its line in an export."""
 
     conversation: Conversation
     watermarks: dict[str, tuple[int, str | None]]
-    setting_changes: list[Json]
+    lists: Lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +109,11 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """A message, summary or fact with its chunks as columns; of a fact also what says it and what was done to it."""
+    """A message, summary or fact with its chunks as columns, and the lists of its line in an export."""
 
     row: Row
     chunks: list[Json]
-    sources: list[Json]
-    history: list[Json]
+    lists: Lists
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 A `-- fragment name --` is a part that several share: it replaces `<name>` in them. Those in fragments.sql are of every
 file. A `-- name of each user table --` is about one {table}, and becomes the union over all that are a user's, or have
-an attribute of that name (tables.py).
+an attribute of that name (tables.py). A `-- name of each exported list --` is about one {table} whose rows are a list
+in the lines of an export (`of_each_list`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, LiteralString, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple
 
-from memstore.store.tables import of_each
+from memstore.store.tables import of_each, of_each_list
 
-STATEMENT_NAME = re.compile(r"^-- (fragment )?(\w+)(?: of each (\w+) table)? --$", re.M)
+STATEMENT_NAME = re.compile(r"^-- (fragment )?(\w+)(?: of each (\w+ table|exported list))? --$", re.M)
 VALUES_ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
 PLACE = re.compile(r"%\((\w+)\)s")
 
@@ -30,15 +31,24 @@ def statements(family: str) -> dict[str, LiteralString]:
 def parse_statements(text: str) -> dict[str, LiteralString]:
     """Return the statements of a text by name.
 
-    The cast says that they are the program's own text: no value is ever pasted into them.
+    They are the program's own text: no value is ever pasted into them.
     """
     _, *pieces = STATEMENT_NAME.split(text)
     parts = list(zip(pieces[::4], pieces[1::4], pieces[2::4], pieces[3::4], strict=True))
-    bodies = {name: of_each(body.strip(), group) if group else body.strip() for _, name, group, body in parts}
-    for fragment in [name for is_fragment, name, *_ in parts if is_fragment]:
+    bodies: dict[str, LiteralString] = {}
+    fragments: list[str] = []
+    for is_fragment, name, group, statement in parts:
+        made = {name: statement.strip()}
+        if group == "exported list":
+            made = of_each_list(name, statement.strip(), is_fragment=bool(is_fragment))
+        elif group:
+            made = {name: of_each(statement.strip(), group.removesuffix(" table"))}
+        bodies |= made
+        fragments += made if is_fragment else ()
+    for fragment in fragments:
         body = bodies.pop(fragment)
         bodies = {name: statement.replace(f"<{fragment}>", body) for name, statement in bodies.items()}
-    return {name: cast(LiteralString, statement) for name, statement in bodies.items()}
+    return bodies
 
 
 class Rows(NamedTuple):

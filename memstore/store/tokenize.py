@@ -11,7 +11,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import blake2b
 from uuid import UUID
@@ -25,8 +25,8 @@ TOKENIZER_VERSION = 2
 # Longer ones (data, not words) meet by their beginning.
 MAX_TERM_CHARS = 200
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
-# No word is this term: it is of texts that end with a question.
-QUESTION_MARK_TERM = "?"
+# Terms that are no words, and the texts that have them.
+TEXT_TERMS: Mapping[str, Callable[[str], bool]] = {"?": lambda text: text.rstrip().endswith(QUESTION_MARKS)}
 
 _ENGLISH, _GERMAN = load_words("stop_words", "en"), load_words("stop_words", "de")
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
@@ -123,13 +123,12 @@ def hash_term(term: str, user_id: UUID) -> int:
 def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     """Return the hashes of a text's terms, ascending and each once, and their frequencies, at most 32,767 each.
 
-    That it ends with a question is a term as well.
+    Those of `TEXT_TERMS` are among them.
     """
     keyed = blake2b(digest_size=8, key=user_id.bytes)
     # Two terms of one hash of 64 bits do not come up in a text; if they did, one's frequency would do for both.
     frequencies = {_hash(term, keyed): count for term, count in terms(text).items()}
-    if text.rstrip().endswith(QUESTION_MARKS):
-        frequencies[_hash(QUESTION_MARK_TERM, keyed)] = 1
+    frequencies |= {_hash(term, keyed): 1 for term, has_term in TEXT_TERMS.items() if has_term(text)}
     hashes = sorted(frequencies)
     return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import memstore
-from tests import ollama_server as does
+from tests import model_server as does
 from tests.client.test_private import everything
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, Terminal, environment, terminal, variables
 from tests.helpers.tokenizers import as_gguf, byte_level
-from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
+from tests.model_server import Behaviour, Handler, ReadingServer, ScriptedServer, streams
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 NUM_CTX, RESERVE = 2048, 200
@@ -68,15 +68,15 @@ def chatter(chance: random.Random, words: int) -> str:
 
 
 @pytest.fixture
-def server() -> Iterator[ReadingOllama]:
-    with ReadingOllama(chatml, tokens, answers) as server:
+def server() -> Iterator[ReadingServer]:
+    with ReadingServer(chatml, tokens, answers) as server:
         server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2")
         server.allotted = NUM_CTX
         yield server
 
 
 @pytest.fixture
-def chat(cli: Run, url: str, server: ReadingOllama, monkeypatch: pytest.MonkeyPatch) -> Run:
+def chat(cli: Run, url: str, server: ReadingServer, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the chat of alice in this process, its lines from a pipe."""
 
     def run(*args: str, lines: str = "", **settings: str) -> Ended:
@@ -99,7 +99,7 @@ def stored(url: str) -> list[tuple[str, str]]:
 # A turn
 
 
-def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, url: str, server: ReadingServer) -> None:
     server.script.extend([streams("Noted, ", "no peanuts."), streams("Peanuts.")])
     told = chat(lines="I'm allergic to peanuts.\n\n")
     assert (told.code, told.out, told.err) == (0, "Noted, no peanuts.\n", "")
@@ -121,7 +121,7 @@ def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, u
         assert store.stats()["pending"] == 0
 
 
-def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingOllama) -> None:
+def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingServer) -> None:
     server.script.append(streams("Hello ", "there", done_reason="length"))
     given = chat("--json", "--system", "Be kind.", "--budget", "1000", "--reserve", "100", lines="Hello?\n")
     today = f"Today is {date.today():%Y-%m-%d, %A}."
@@ -134,7 +134,7 @@ def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingOll
 
 
 def test_a_larger_budget_is_a_larger_window_and_the_models_own_is_the_end_of_it(
-    chat: Run, server: ReadingOllama
+    chat: Run, server: ReadingServer
 ) -> None:
     server.trained, server.allotted = 3000, 4096
     assert chat("--budget", "4096", "--json", lines="Hello?\n").json["window"] == 3000
@@ -142,7 +142,7 @@ def test_a_larger_budget_is_a_larger_window_and_the_models_own_is_the_end_of_it(
     assert {body["options"]["num_ctx"] for body in server.asked()} == {4096}
 
 
-def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingServer) -> None:
     server.script.append(streams("Noted."))
     lines = "/why\nI'm allergic to peanuts.\n/facts\n/why\n/recall peanuts\n/recall\n/nonsense\n/help\n/quit\nno"
     told = chat(lines=lines)
@@ -160,7 +160,7 @@ def test_commands_are_obeyed_and_not_said(chat: Run, url: str, server: ReadingOl
     assert stored(url)[2] == ("user", "/etc/hosts is what?")
 
 
-def test_of_a_private_part_nothing_is_left(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_of_a_private_part_nothing_is_left(chat: Run, url: str, server: ReadingServer) -> None:
     server.script.extend([streams("Noted."), streams("I am sorry."), streams("Good night.")])
     told = chat(
         lines="I'm allergic to peanuts.\n/private\nI was fired at Quarzhof today.\n/why\n/private off\nGood night.\n"
@@ -175,7 +175,7 @@ def test_of_a_private_part_nothing_is_left(chat: Run, url: str, server: ReadingO
     assert "Quarzhof" not in str(everything(url))
 
 
-def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, server: ReadingServer) -> None:
     server.script.append(streams("Noted."))
     told = chat(lines="I'm allergic to peanuts.\n/facts\n/why\n")
     (known,) = re.findall(r"^([0-9a-f]{8})\tconstraint\t", told.out, re.MULTILINE)
@@ -208,7 +208,7 @@ def test_a_fact_is_forgotten_and_is_so_in_every_session(chat: Run, url: str, ser
     ],
 )
 def test_what_is_no_answer_is_told_and_not_kept_and_the_chat_goes_on(
-    chat: Run, url: str, server: ReadingOllama, trouble: Behaviour, why: str
+    chat: Run, url: str, server: ReadingServer, trouble: Behaviour, why: str
 ) -> None:
     server.script.extend([trouble, streams("Yes.")])
     told = chat(lines="First?\nSecond?\n", ollama_timeout_seconds="1")
@@ -219,7 +219,7 @@ def test_what_is_no_answer_is_told_and_not_kept_and_the_chat_goes_on(
     assert "First?" in server.read[-1].prompt
 
 
-def test_a_server_that_is_away_and_a_model_that_is_not_there(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_a_server_that_is_away_and_a_model_that_is_not_there(chat: Run, url: str, server: ReadingServer) -> None:
     told = chat(lines="Are you there?\n", ollama_url="http://127.0.0.1:9", ollama_timeout_seconds="1")
     assert (told.code, told.out) == (1, "")
     assert "Ollama at http://127.0.0.1:9 is away" in told.err
@@ -230,7 +230,7 @@ def test_a_server_that_is_away_and_a_model_that_is_not_there(chat: Run, url: str
     assert stored(url) == [("user", "Are you there?"), ("user", "And you?"), ("user", "Or you?")]
 
 
-def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, server: ReadingServer) -> None:
     long = chatter(random.Random(1), 3000)
     told = chat(lines=f"{long}\n")
     assert (told.code, "budget" in told.err) == (1, True)
@@ -238,7 +238,7 @@ def test_a_message_that_is_too_long_for_the_window_is_kept(chat: Run, url: str, 
     assert [role for role, _ in stored(url)] == ["user", "user", "assistant"]
 
 
-def test_a_message_that_is_refused_is_not_said_to_be_stored(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_a_message_that_is_refused_is_not_said_to_be_stored(chat: Run, url: str, server: ReadingServer) -> None:
     server.script.append(streams("Yes."))
     told = chat(lines=f"{chatter(random.Random(1), 60)}\nHello?\n", max_message_bytes="150")
     assert (told.code, "what you said is not stored" in told.err) == (1, True)
@@ -246,13 +246,13 @@ def test_a_message_that_is_refused_is_not_said_to_be_stored(chat: Run, url: str,
     assert stored(url)[0] == ("user", "Hello?")
 
 
-def test_an_answer_is_not_obeyed_by_the_terminal(chat: Run, server: ReadingOllama) -> None:
+def test_an_answer_is_not_obeyed_by_the_terminal(chat: Run, server: ReadingServer) -> None:
     server.script.append(streams("\x1b[31m", "red"))
     assert chat(lines="Colour?\n").out == "\\x1b[31mred\n"
 
 
 def test_a_derivation_that_fails_breaks_nothing(
-    chat: Run, server: ReadingOllama, monkeypatch: pytest.MonkeyPatch
+    chat: Run, server: ReadingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("no more memory")
@@ -265,7 +265,7 @@ def test_a_derivation_that_fails_breaks_nothing(
 
 @pytest.mark.parametrize("more", [300, 500])
 def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
-    chat: Run, url: str, server: ReadingOllama, more: int
+    chat: Run, url: str, server: ReadingServer, more: int
 ) -> None:
     """Its own count tells, or that it refused the prompt, which nobody counts where it is longer than the window."""
     talk_long(url)
@@ -279,7 +279,7 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
 # At a terminal
 
 
-def chatting(url: str, server: ReadingOllama, **settings: str) -> AbstractContextManager[Terminal]:
+def chatting(url: str, server: ReadingServer, **settings: str) -> AbstractContextManager[Terminal]:
     own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(NUM_CTX)}
     return terminal("chat", "-u", "alice", "-m", MODEL, "-d", url, TERM="dumb", NO_COLOR="1", **own, **settings)
 
@@ -289,7 +289,7 @@ def derived(url: str) -> tuple[list[str], dict[str, int]]:
         return [fact.text for fact in store.user("alice").facts()], store.stats()
 
 
-def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: ReadingOllama) -> None:
+def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: ReadingServer) -> None:
     hung_up = threading.Event()
 
     def hangs_until_hung_up(handler: Handler) -> None:
@@ -315,7 +315,7 @@ def test_ctrl_c_stops_an_answer_and_at_the_prompt_the_chat(url: str, server: Rea
     assert stored(url) == [("user", "First?"), ("user", "Second?"), ("assistant", "Yes.")]
 
 
-def test_what_was_said_is_derived_before_the_next_line(url: str, server: ReadingOllama) -> None:
+def test_what_was_said_is_derived_before_the_next_line(url: str, server: ReadingServer) -> None:
     with chatting(url, server) as person:
         person.expect("> ")
         person.type("/facts\n")
@@ -338,7 +338,7 @@ BEES = {
 }  # fmt: skip
 
 
-class FactsServer(ScriptedOllama):
+class FactsServer(ScriptedServer):
     """A server with a model for facts, which answers once it is let."""
 
     def __init__(self) -> None:
@@ -361,7 +361,7 @@ class FactsServer(ScriptedOllama):
 
 
 def test_a_model_is_asked_for_facts_after_six_turns_however_fast_they_come_and_at_the_end(
-    url: str, server: ReadingOllama
+    url: str, server: ReadingServer
 ) -> None:
     lines = ["I keep bees on the roof.", *(f"Line {number}?" for number in range(2, 9))]
     server.script += [streams(f"Answer {number}.") for number in range(1, 9)]
@@ -391,7 +391,7 @@ def test_a_model_is_asked_for_facts_after_six_turns_however_fast_they_come_and_a
 
 @pytest.mark.parametrize(("said", "code"), [("/quit\n", 0), ("", 130)])
 def test_a_call_that_goes_on_at_the_end_can_be_left_for_later(
-    url: str, server: ReadingOllama, said: str, code: int
+    url: str, server: ReadingServer, said: str, code: int
 ) -> None:
     server.script += [streams(f"Answer {number}.") for number in range(1, 7)]
     with FactsServer() as facts, chatting(url, server, **variables(facts.settings)) as person:
@@ -411,7 +411,7 @@ def test_a_call_that_goes_on_at_the_end_can_be_left_for_later(
     assert derived(url)[1]["pending"] == 1
 
 
-def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: ReadingOllama) -> None:
+def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: ReadingServer) -> None:
     server.script.append(streams("Honey."))
     with FactsServer() as facts, chatting(url, server, **variables(facts.settings)) as person:
         person.expect("> ")
@@ -426,7 +426,7 @@ def test_what_is_derived_at_the_end_can_be_left_for_later(url: str, server: Read
     assert derived(url)[1]["pending"] == 1
 
 
-def test_a_model_is_asked_after_six_lines_of_a_pipe_and_at_its_end(chat: Run, url: str, server: ReadingOllama) -> None:
+def test_a_model_is_asked_after_six_lines_of_a_pipe_and_at_its_end(chat: Run, url: str, server: ReadingServer) -> None:
     with FactsServer() as facts:
         facts.may_answer.set()
         told = chat(lines="I keep bees on the roof.\n" + "Well?\n" * 6, **facts.settings)
@@ -438,7 +438,7 @@ def test_a_model_is_asked_after_six_lines_of_a_pipe_and_at_its_end(chat: Run, ur
 # A long life
 
 
-def live(lines: list[str], url: str, server: ReadingOllama, sessions: int, embedder: str) -> list[str]:
+def live(lines: list[str], url: str, server: ReadingServer, sessions: int, embedder: str) -> list[str]:
     """Say the lines in so many sessions, each a process; every third is killed in mid-answer. Give what it printed."""
     printed = []
     size = -(-len(lines) // sessions)
@@ -478,7 +478,7 @@ def kills_at(turn: int, answering: threading.Event) -> Callable[[str], Behaviour
     return lambda prompt: answers(prompt) if next(left) else streams("To be ", "honest, ", then=hangs)
 
 
-def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embedder: str) -> None:
+def check_life(turns: int, sessions: int, url: str, server: ReadingServer, embedder: str) -> None:
     """The window is never exceeded, nothing that was said is lost, and at the end turn 3 is remembered."""
     chance = random.Random(turns)
     lines = [chatter(chance, chance.randint(10, 60)) for _ in range(turns)]
@@ -498,6 +498,6 @@ def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embed
     assert printed[-1].endswith(f"It is {SECRET}.\n")
 
 
-def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, server: ReadingOllama) -> None:
+def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, server: ReadingServer) -> None:
     """With TEST_DOSE=5 three hundred."""
     check_life(60 * DOSE, 3 * DOSE, url, server, EMBEDDER if DOSE == 1 else "onnx:all-MiniLM-L6-v2")

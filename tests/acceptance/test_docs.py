@@ -14,7 +14,7 @@ import yaml
 from memstore.store.embedded import server
 from tests import documented
 from tests.command_line import environment
-from tests.ollama_server import ScriptedOllama, says
+from tests.model_server import ScriptedServer, says
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -128,7 +128,7 @@ def test_the_assistant_remembers_from_one_run_to_the_next(tmp_path: Path) -> Non
     pytest.importorskip("ollama")
     example, hashing = EXAMPLES / "ollama_assistant.py", {"MEMSTORE_EMBEDDER": "hashing:64", "USER": "alice"}
     probed = says("")  # whoever counts asks first whether the server renders prompts
-    with ScriptedOllama([probed, says("Noted."), probed, says("You are allergic to peanuts.")]) as server:
+    with ScriptedServer([probed, says("Noted."), probed, says("You are allergic to peanuts.")]) as server:
         where = {"OLLAMA_HOST": server.url, "MEMSTORE_OLLAMA_URL": server.url}
         assert run(example, tmp_path, "I'm allergic to peanuts.", **where, **hashing) == "Noted.\n"
         assert run(example, tmp_path, **where, **hashing) == "You are allergic to peanuts.\n"

@@ -12,7 +12,7 @@ import pytest
 import memstore
 from memstore.models import CallProgress
 from tests.command_line import EMBEDDER, Run, script
-from tests.ollama_server import Behaviour, Json, ScriptedOllama, raw, says, status
+from tests.model_server import Behaviour, Json, ScriptedServer, raw, says, status
 from tests.rest import asking, path
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -76,7 +76,7 @@ def models_at(base: str, url: str) -> dict[str, str]:
     [(status(401, "no"), "refuses"), (status(404, "no"), "has no qwen3:4b-instruct"), (None, "is away")],
 )
 def test_doctor_asks_each_model(cli: Run, url: str, trouble: Behaviour | None, why: str) -> None:
-    with ScriptedOllama() as server:
+    with ScriptedServer() as server:
         paths = ("/v1/models", "/v1/chat/completions", "/v1/embeddings", "/v1/rerank", "/api/chat")
         server.instead = dict.fromkeys(paths, trouble) if trouble else {}
         told = cli("doctor", **models_at(server.url if trouble else "http://127.0.0.1:9", url))
@@ -86,7 +86,7 @@ def test_doctor_asks_each_model(cli: Run, url: str, trouble: Behaviour | None, w
 
 
 def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
-    with ScriptedOllama() as server:
+    with ScriptedServer() as server:
         refusal = raw(b'{"error": {"message": "response_format: json_schema is unknown"}}', 400)
         server.script += [refusal, says({"ok": True}), says({"ok": True})]
         told = cli("doctor", **models_at(server.url, url))
@@ -102,7 +102,7 @@ def test_doctor_shows_what_the_models_can_do(cli: Run, url: str) -> None:
 def test_doctor_warns_of_models_that_think_and_of_limits_that_are_too_small(cli: Run, url: str) -> None:
     def summary_model(tokens: int, **settings: str) -> str:
         names = dict.fromkeys(("facts_model", "embedder"), "none") | {"summary_model": "ollama:qwen3:4b-instruct"}
-        with ScriptedOllama([says({"ok": True}, eval_count=tokens)]) as server:
+        with ScriptedServer([says({"ok": True}, eval_count=tokens)]) as server:
             server.capabilities, server.allotted = capabilities, None
             told = cli("doctor", ollama_url=server.url, database_url=url, **names, **settings)
         assert told.code == 0, told.out
@@ -122,7 +122,7 @@ def test_stats_and_doctor_say_what_was_not_believed(cli: Run, url: str) -> None:
     talk(url)
     three, four = (TEA | {"text": f"The user drinks {number} teas."} for number in ("3", "4.5"))
     unsaid = TEA | {"text": "The user has a dog.", "sources": [{"message": 1, "quote": "my dog"}]}
-    with ScriptedOllama() as server:
+    with ScriptedServer() as server:
         answers = ({"facts": [three, unsaid, unsaid, four]}, "no", "no", {"ok": True})
         server.script += [says(answer, prompt_eval_count=900) for answer in answers]
         settings = settings_of(server, url, summary_model="none")
@@ -140,7 +140,7 @@ DERIVERS = ("summaries", "facts")
 PRICES = {"summary_price": "1/10", "facts_price": "0.25/2"}
 
 
-class CountingOllama(ScriptedOllama):
+class CountingOllama(ScriptedServer):
     """A server that counts: whose words a call had, for what, and its tokens."""
 
     def __init__(self) -> None:
@@ -172,7 +172,7 @@ def server() -> Iterator[CountingOllama]:
         yield server
 
 
-def settings_of(server: ScriptedOllama, url: str, **more: str) -> dict[str, str]:
+def settings_of(server: ScriptedServer, url: str, **more: str) -> dict[str, str]:
     named = "ollama:qwen3:4b-instruct"
     return {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url} | more
 

@@ -23,14 +23,14 @@ from memstore.providers.tiktoken import load as load_counter
 from memstore.settings import ONNX_MINILM
 from tests.command_line import EMBEDDER, SCRIPT, environment
 from tests.helpers.user_rows import rows
-from tests.ollama_server import Behaviour, Json, ScriptedOllama, hangs, says
+from tests.model_server import Behaviour, Json, ScriptedServer, hangs, says
 
 FOLDER = Path(__file__).parents[1] / "data" / "model"
 WINDOW = 16_384
 COUNTER = load_counter("o200k_base")
 
 
-class RecordedModel(ScriptedOllama):
+class RecordedModel(ScriptedServer):
     """Answers from tests/data/model/NAME.json.
 
     A prompt is known by its messages and schema; where what is known has changed a little, by the messages that it asks

@@ -23,7 +23,7 @@ from memstore.export import reader
 from memstore.ingest.importers import ImportReport
 from memstore.testing import HashingEmbedder
 from tests.client.test_erase import holding
-from tests.helpers.user_rows import TABLES, rows
+from tests.helpers.user_rows import TABLES, add_missing_rows, rows
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": "hashing:256"}
@@ -129,7 +129,9 @@ async def test_what_comes_in_again_is_row_for_row_what_went_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No text is embedded again."""
-    await lived_in(store)
+    alice = await lived_in(store)
+    with psycopg.connect(url) as superuser:
+        add_missing_rows(superuser, alice.id, EVERY)
     told = await store.export(tmp_path / "all.jsonl")
     monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda *_: pytest.fail("the file has vectors"))
     done = await other.import_file(tmp_path / "all.jsonl")

@@ -10,7 +10,7 @@ import pytest
 from memstore import BudgetTooSmall, InvalidInput
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import chunks, watermarks
+from memstore.store import chunks, messages, watermarks
 from tests.helpers.fakes import ScriptedReranker
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -268,10 +268,10 @@ async def test_terms_of_an_earlier_tokenizer_are_made_anew(
         alice = store.user("alice")
         with monkeypatch.context() as before:
             before.setattr(chunks, "hash_terms", lambda text, user: ([1], [len(text)]))
+            for module in (chunks, messages):
+                before.setattr(module, "TOKENIZER_VERSION", 1)
             await alice.conversation("c").add("user", "Je suis à l’hôpital.")
             await store.derive()
-        async with store._database.user_transaction(alice.id) as tx:
-            await tx.run("UPDATE users SET tokenizer = 1 WHERE user_id = %(user_id)s")
         assert await recall(store) <= 0
         assert await recall(other) <= 0
         await store.derive()

@@ -16,6 +16,7 @@ import memstore
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.store import messages as stored, migrations
+from tests.helpers.user_rows import add_missing_rows
 from tests.integration.conftest import OUTLIVING, TABLES as LIVING
 
 Rows = psycopg.Connection[Any]
@@ -23,7 +24,7 @@ Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
-TABLES = tuple(sorted(LIVING | OUTLIVING))  # `fill` must know new ones
+TABLES = tuple(sorted(LIVING | OUTLIVING))
 UPDATED = ("users", "conversations", "facts", "derivations", "documents")
 FOR_THE_OPERATOR = ("users", "derivations", "model_usage", "events")
 
@@ -47,14 +48,7 @@ def fill(url: str) -> None:
     with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many chunks
         for user in (ALICE, BOB):
             say(connection, "user_id", user)  # whoever is no superuser has but these rows
-            for statement in (
-                "insert into model_usage (user_id, day, deriver, model) values (%(a)s, '2024-01-01', 'facts', 'm')",
-                "insert into invalid_responses"
-                " (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
-                " select %(a)s, id, id, 'facts', 1, 1, 'r', 'e', 'p' from conversations where user_id = %(a)s",
-                "insert into term_postings (user_id, term, first, holding, chunks) values (%(a)s, 1, 1, 1, '')",
-            ):
-                connection.execute(statement, {"a": user})
+            add_missing_rows(connection, user)
 
 
 @pytest.fixture(params=["set role", "login"])

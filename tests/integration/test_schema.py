@@ -1,7 +1,7 @@
 """The migrated database itself: what the models say, keys that begin with the user, policies on everything, rights."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
 import psycopg
@@ -16,6 +16,7 @@ from sqlmodel import SQLModel
 from sqlmodel.main import get_column_from_field
 
 from memstore import ids
+from memstore.export import schema
 from memstore.models import Conversation, FactColumns, InvalidResponse, Message, Summary
 from memstore.store import migrations, tables
 from tests.integration.conftest import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES
@@ -90,15 +91,15 @@ def test_every_table_is_declared_with_the_columns_that_it_has(database: psycopg.
     assert {table for table, *_ in columns} == {table.name for table in tables.TABLES} | {VERSIONS}
     kinds = {(table, column): kind for table, column, kind in columns}
     for table in tables.TABLES:
-        ids = {*table.ids, *filter(None, [table.conversation])}
+        ids = {*table.id_columns, *filter(None, [table.conversation, table.message])}
         assert {kinds[table.name, column] for column in ids} <= {"uuid"}, table
-        assert {kinds[table.name, column] for column in table.closed} <= {"text", "text[]", "jsonb", "bytea"}, table
+        assert {kinds[table.name, column] for column in table.harmless} <= {"text", "text[]", "jsonb", "bytea"}, table
         assert table.json == "" or kinds[table.name, table.json] == "jsonb", table
         assert table.owner == "store" or kinds[table.name, table.user_column] == "uuid", table
 
 
 def test_rows_that_hang_on_others_are_declared_to_name_them(database: psycopg.Connection[Any]) -> None:
-    """Erasure counts what goes with a conversation, and searches the columns with ids of what it erases."""
+    """Erasure counts what goes with a conversation or a message, and searches the columns with ids that it erases."""
     keys = database.execute(
         """select c.relname, p.relname, a.attname from pg_constraint k
            join pg_class c on c.oid = k.conrelid and c.relnamespace = current_schema()::regnamespace
@@ -107,9 +108,23 @@ def test_rows_that_hang_on_others_are_declared_to_name_them(database: psycopg.Co
            where k.contype = 'f' and p.relname in ('conversations', 'messages', 'summaries', 'facts', 'item_text')"""
     ).fetchall()
     declared = {table.name: table for table in tables.TABLES}
-    held = {(table, column) for table, parent, column in keys if parent == "conversations"}
-    assert held == {(t.name, t.conversation) for t in tables.TABLES if t.conversation} - {("conversations", "id")}
-    assert [row for row in keys if row[2] not in (declared[row[0]].conversation, *declared[row[0]].ids)] == []
+    for parent, attribute in (("conversations", "conversation"), ("messages", "message")):
+        held = {(table, column) for table, of, column in keys if of == parent}
+        columns = {(table.name, getattr(table, attribute)) for table in tables.TABLES}
+        assert held == {(name, column) for name, column in columns if column and name != parent}
+    for table, _, column in keys:
+        assert column in (declared[table].conversation, declared[table].message, *declared[table].id_columns), table
+
+
+@pytest.mark.parametrize("line", get_args(schema.ExportLine))
+def test_lines_of_an_export_have_the_lists_that_tables_declare(line: Any) -> None:
+    lists = {rows.name: set(rows.columns) for rows in tables.exported_lists(line.table).values()}
+    elements = {name: get_args(line.model_fields[name].annotation)[0] for name in lists}
+    assert {name: set(element.model_fields) for name, element in elements.items()} == lists
+    known = {line.table for line in get_args(schema.ExportLine)}
+    assert {
+        table.exported.parent for table in tables.TABLES if isinstance(table.exported, tables.ExportedList)
+    } <= known
 
 
 def test_every_key_begins_with_the_user(database: psycopg.Connection[Any]) -> None:

@@ -18,7 +18,7 @@ import memstore.store
 from memstore._sync.derive.maintenance import maintain_indexes
 from memstore._sync.store import database as blocking
 from memstore.models import TYPE_ORDER, Role, Tier
-from memstore.store import chunks, queue, vector_indexes
+from memstore.store import chunks, queue, tables, vector_indexes
 from memstore.store.chunks import Filters
 from memstore.store.database import Database
 from memstore.store.sql import expand_values, statements
@@ -96,6 +96,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("erasure", "take_back_tokens"),
     ("erasure", "rows_of_operator"),
 }
+TABLES_IN_LISTS = [table for table in tables.TABLES if isinstance(table.exported, tables.ExportedList)]
 TABLES = schema.TABLES | schema.OF_THE_OPERATOR | schema.OUTLIVING
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
 PARAMETER = re.compile(r"%\((\w+)\)s")
@@ -254,6 +255,8 @@ def uses() -> tuple[set[tuple[str, str]], list[str]]:
             if isinstance(node, ast.Subscript) and (place := ast.unparse(node.value)).split(".")[-1] == "SQL":
                 module = place.split(".")[0] if "." in place else path.stem
                 names = [one.value for one in ast.walk(node.slice) if isinstance(one, ast.Constant)]
+                if isinstance(node.slice, ast.JoinedStr):  # one for each list in an export
+                    names = [name + table.name for name in names for table in TABLES_IN_LISTS]
                 used.update((families[module], name) for name in names if isinstance(name, str))
                 strange += [] if names else [f"{path.name}:{node.lineno}"]
             elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"execute", "executemany"}:

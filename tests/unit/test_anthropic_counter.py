@@ -16,7 +16,7 @@ from memstore.errors import BudgetTooSmall, InvalidInput, ModelUnavailable, Prov
 from memstore.providers import Count, connections, load_counter
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
-from tests.ollama_server import Behaviour, Handler, ScriptedOllama, hangs, raw
+from tests.model_server import Behaviour, Handler, ScriptedServer, hangs, raw
 
 if TYPE_CHECKING:  # to import it takes seconds, in each process that collects the tests
     from memstore.providers.anthropic import AnthropicCounter
@@ -63,15 +63,15 @@ def then(*behaviours: Behaviour) -> Behaviour:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOllama]:
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
     monkeypatch.setattr(connections, "MAX_TRIES", 2)
-    with ScriptedOllama() as server:
+    with ScriptedServer() as server:
         server.instead[PATH] = counting(size)
         yield server
 
 
 @pytest.fixture
-def counter(server: ScriptedOllama) -> AnthropicCounter:
+def counter(server: ScriptedServer) -> AnthropicCounter:
     from memstore.providers.anthropic import AnthropicCounter
 
     loaded = load_counter("anthropic:claude-x", Settings(anthropic_url=server.url, anthropic_api_key=KEY))
@@ -84,7 +84,7 @@ def test_it_conforms(counter: AnthropicCounter) -> None:
 
 
 def test_the_finished_messages_are_counted_by_the_endpoint_once(
-    counter: AnthropicCounter, server: ScriptedOllama
+    counter: AnthropicCounter, server: ScriptedServer
 ) -> None:
     counts = [counter.count_messages([{"role": "system", "content": "Be brief."}, USER]) for _ in range(3)]
     ((path, body, headers),) = server.requests
@@ -97,7 +97,7 @@ def test_the_finished_messages_are_counted_by_the_endpoint_once(
 
 
 def test_nothing_is_asked_about_texts_single_messages_and_instructions_alone(
-    counter: AnthropicCounter, server: ScriptedOllama
+    counter: AnthropicCounter, server: ScriptedServer
 ) -> None:
     assert counter.count("ferry") > 0 < counter.count_message(USER)
     assert counter.count_messages([]).kind == counter.count_messages([{"role": "system", "content": "x"}]).kind
@@ -134,7 +134,7 @@ def test_parts_of_others_are_estimated(counter: AnthropicCounter) -> None:
     )
 
 
-def test_a_limit_of_requests_is_waited_for(counter: AnthropicCounter, server: ScriptedOllama) -> None:
+def test_a_limit_of_requests_is_waited_for(counter: AnthropicCounter, server: ScriptedServer) -> None:
     limited = failure(429, "rate_limit_error", "too many", retry_after="0.1")
     server.instead[PATH] = then(limited, counting(lambda _: 5))
     assert counter.count_messages([USER]) == Count(5, "server")
@@ -156,7 +156,7 @@ def test_a_limit_of_requests_is_waited_for(counter: AnthropicCounter, server: Sc
 )
 def test_a_refusal_is_an_error_without_the_key(
     counter: AnthropicCounter,
-    server: ScriptedOllama,
+    server: ScriptedServer,
     code: int,
     kind: str,
     error: type[Exception],
@@ -173,7 +173,7 @@ def test_a_refusal_is_an_error_without_the_key(
 
 
 def test_an_endpoint_that_is_away_or_slow_is_an_error_in_time(
-    counter: AnthropicCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+    counter: AnthropicCounter, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memstore.providers.anthropic.COUNT_TIMEOUT_SECONDS", 0.5)
     server.instead[PATH] = hangs
@@ -187,14 +187,14 @@ def test_an_endpoint_that_is_away_or_slow_is_an_error_in_time(
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"input_tokens": "5"}', b'{"input_tokens": -1}'])
-def test_an_answer_without_a_count_is_none(counter: AnthropicCounter, server: ScriptedOllama, body: bytes) -> None:
+def test_an_answer_without_a_count_is_none(counter: AnthropicCounter, server: ScriptedServer, body: bytes) -> None:
     server.instead[PATH] = raw(body)
     with pytest.raises(ModelUnavailable, match="its answer"):
         counter.count_messages([USER])
 
 
 def test_the_key_is_the_settings_or_the_environments_and_goes_to_no_other_server(
-    server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ProviderMissing, match="MEMSTORE_ANTHROPIC_API_KEY"):
@@ -212,7 +212,7 @@ def test_the_key_is_the_settings_or_the_environments_and_goes_to_no_other_server
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
 def test_a_context_of_a_thousand_items_asks_a_few_times_and_keeps_its_budget(
-    server: ScriptedOllama, url: str, factor: float
+    server: ScriptedServer, url: str, factor: float
 ) -> None:
     server.instead[PATH] = counting(lambda body: 7 + int(factor * size(body)))
     with memstore.open(url, settings={"embedder": "none", "anthropic_url": server.url}) as store:

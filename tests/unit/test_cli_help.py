@@ -42,7 +42,7 @@ def test_commands_and_their_options_have_help_and_take_json() -> None:
         assert any("--json" in each.opts for each in command.params), name
 
 
-@pytest.mark.parametrize("tool", ["cli_reference.py", "mcp_reference.py", "python_reference.py"])
+@pytest.mark.parametrize("tool", ["cli_reference.py", "mcp_reference.py", "python_reference.py", "tables_reference.py"])
 def test_a_reference_page_is_what_the_code_says(tool: str) -> None:
     if tool == "mcp_reference.py":
         pytest.importorskip("mcp")

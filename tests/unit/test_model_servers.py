@@ -5,6 +5,7 @@ import pickle
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -28,9 +29,9 @@ from memstore.providers import connections, load_chat_model, load_stored_embedde
 from memstore.providers.ollama import OllamaChat, OllamaServer
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import ChatEndpoint, ServedChatModel
-from tests import ollama_server as does
+from tests import model_server as does
 from tests.helpers.conformance import check_chat_model, check_reranker
-from tests.ollama_server import ScriptedOllama, says, status
+from tests.model_server import ScriptedServer, says, status
 from tests.unit.strategies import message
 
 
@@ -50,21 +51,21 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["ollama", "openai"])
-def server(request: pytest.FixtureRequest) -> Iterator[ScriptedOllama]:
-    with ScriptedOllama() as server:
+def server(request: pytest.FixtureRequest) -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
         server.kind = request.param
         yield server
 
 
 @pytest.fixture
-def ollamas() -> Iterator[ScriptedOllama]:
-    with ScriptedOllama() as server:
+def ollamas() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
         yield server
 
 
 @pytest.fixture
-def openais() -> Iterator[ScriptedOllama]:
-    with ScriptedOllama() as server:
+def openais() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
         server.kind = "openai"
         yield server
 
@@ -89,7 +90,7 @@ def user(text: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("counted", [None, 0, "many"])
-def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
+def test_what_a_server_does_not_count_is_estimated(server: ScriptedServer, counted: Any) -> None:
     """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
     server.script += [says(GOOD, prompt_eval_count=counted, eval_count=counted)] * 2  # Ollama is asked to count again
     made = model_of(server).complete(user("word " * 300), Trip, max_tokens=100)
@@ -97,7 +98,7 @@ def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, count
     assert 4 <= made.completion_tokens <= 20
 
 
-def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedOllama) -> None:
+def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedServer) -> None:
     ollamas.script += [says("no"), says(GOOD)]
     ask(model_of(ollamas))
     assert len(ollamas.asked()) == 2
@@ -116,14 +117,14 @@ def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedOllama) -> No
         assert body["think"] is False
 
 
-def test_a_model_that_cannot_think_is_not_told_to_stop_it(ollamas: ScriptedOllama) -> None:
+def test_a_model_that_cannot_think_is_not_told_to_stop_it(ollamas: ScriptedServer) -> None:
     ollamas.capabilities = ["completion"]
     ollamas.script.append(says(GOOD))
     ask(model_of(ollamas))
     assert "think" not in ollamas.asked()[0]
 
 
-def test_the_fake_conforms(server: ScriptedOllama) -> None:
+def test_the_fake_conforms(server: ScriptedServer) -> None:
     server.script.append(says({"word": "ferry"}))
     check_chat_model(model_of(server))
 
@@ -131,7 +132,7 @@ def test_the_fake_conforms(server: ScriptedOllama) -> None:
 # What is had of the server before anything is asked
 
 
-def test_the_window_is_not_larger_than_the_model_was_trained_for(server: ScriptedOllama) -> None:
+def test_the_window_is_not_larger_than_the_model_was_trained_for(server: ScriptedServer) -> None:
     server.trained = 2048
     assert model_of(server).context_tokens == 2048
     server.trained = None
@@ -139,7 +140,7 @@ def test_the_window_is_not_larger_than_the_model_was_trained_for(server: Scripte
 
 
 @pytest.mark.parametrize("path", ["/api/show", "/api/tags"])
-def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedOllama, path: str) -> None:
+def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedServer, path: str) -> None:
     ollamas.instead[path] = status(503, "starting")
     with pytest.raises(ModelUnavailable, match="503 starting"):
         print(model_of(ollamas).name)
@@ -161,7 +162,7 @@ def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedOllama, pa
         does.raw(json.dumps(does.chat("{")).encode() + b"\n" + json.dumps(does.chat("}")).encode()),
     ],
 )  # fmt: skip
-def test_what_may_pass_is_tried_again(server: ScriptedOllama, trouble: does.Behaviour) -> None:
+def test_what_may_pass_is_tried_again(server: ScriptedServer, trouble: does.Behaviour) -> None:
     server.script += [trouble, says(GOOD)]
     assert ask(model_of(server)).city == "Lisbon"
     server.script += [trouble] * 4
@@ -172,7 +173,7 @@ def test_what_may_pass_is_tried_again(server: ScriptedOllama, trouble: does.Beha
 
 @pytest.mark.parametrize("fields", [{"done": None, "done_reason": None}, {"done": False}])
 def test_an_answer_of_ollamas_that_breaks_off_is_asked_for_again(
-    ollamas: ScriptedOllama, fields: dict[str, Any]
+    ollamas: ScriptedServer, fields: dict[str, Any]
 ) -> None:
     ollamas.script += [says(GOOD, **fields), says(GOOD)]
     assert ask(model_of(ollamas)).city == "Lisbon"
@@ -187,13 +188,13 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def test_a_server_that_says_when_is_asked_then(server: ScriptedOllama, waits: list[float]) -> None:
+def test_a_server_that_says_when_is_asked_then(server: ScriptedServer, waits: list[float]) -> None:
     server.script += [status(429, "slow down", retry_after="7"), says(GOOD)]
     assert ask(model_of(server)).days == 3
     assert waits == [7]
 
 
-def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
+def test_no_wait_goes_beyond_the_time_limit(server: ScriptedServer) -> None:
     server.script.append(status(429, "slow down", retry_after="3600"))
     with pytest.raises(ModelUnavailable, match="429 slow down"):
         ask(model_of(server))
@@ -202,7 +203,7 @@ def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
 
 @pytest.mark.parametrize("hanging", [does.hangs, does.hangs_in_the_body, does.drips])
 @pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps", "/v1/chat/completions", "/v1/models"])
-def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: str) -> None:
+def test_nothing_hangs(ollamas: ScriptedServer, hanging: does.Behaviour, path: str) -> None:
     ollamas.kind = "openai" if path.startswith("/v1") else "ollama"
     ollamas.instead[path] = hanging
     ollamas.script.append(says(GOOD))
@@ -217,22 +218,22 @@ def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: s
 
 
 @pytest.mark.parametrize("code", [400, 422])
-def test_a_refused_request_is_not_repeated(server: ScriptedOllama, code: int) -> None:
+def test_a_refused_request_is_not_repeated(server: ScriptedServer, code: int) -> None:
     server.script.append(status(code, "invalid format"))
     with pytest.raises(connections.RequestRefused, match=r"refuses the request .*invalid format"):
         ask(model_of(server))
     assert len(server.asked()) == 1
 
 
-def test_what_was_said_is_sent_to_no_other_server(server: ScriptedOllama) -> None:
-    with ScriptedOllama() as other:
+def test_what_was_said_is_sent_to_no_other_server(server: ScriptedServer) -> None:
+    with ScriptedServer() as other:
         server.script.append(does.raw(b"{}", 307, location=f"{other.url}/api/chat"))
         with pytest.raises(ProviderError, match="307"):
             ask(model_of(server))
         assert other.requests == []
 
 
-def test_the_environment_leads_nowhere_else(server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_leads_nowhere_else(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OLLAMA_HOST", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     server.script.append(says(GOOD))
@@ -251,7 +252,7 @@ def test_the_environment_leads_nowhere_else(server: ScriptedOllama, monkeypatch:
         '\n {"city": "Lisbon", "days": 3, "more": [1]} \n',
     ],
 )
-def test_words_around_the_json_are_forgiven(server: ScriptedOllama, said: str) -> None:
+def test_words_around_the_json_are_forgiven(server: ScriptedServer, said: str) -> None:
     server.script.append(says(said))
     assert ask(model_of(server)) == Trip(city="Lisbon", days=3)
 
@@ -271,7 +272,7 @@ def test_words_around_the_json_are_forgiven(server: ScriptedOllama, said: str) -
     ],
 )
 def test_an_answer_that_cannot_be_used_is_asked_for_once_more_and_then_kept(
-    server: ScriptedOllama, said: str, fields: dict[str, Any], feedback: str
+    server: ScriptedServer, said: str, fields: dict[str, Any], feedback: str
 ) -> None:
     server.script += [says(said, **fields), says(GOOD)]
     made = model_of(server).complete(PROMPT, Trip, max_tokens=100)
@@ -294,7 +295,7 @@ def test_an_answer_that_cannot_be_used_is_asked_for_once_more_and_then_kept(
 
 
 @pytest.mark.parametrize("message", [None, "Lisbon", {"role": "assistant"}, {"role": "assistant", "content": None}])
-def test_an_answer_without_a_text_is_one_that_cannot_be_used(server: ScriptedOllama, message: object) -> None:
+def test_an_answer_without_a_text_is_one_that_cannot_be_used(server: ScriptedServer, message: object) -> None:
     server.script += [says("", message=message), says(GOOD)]
     assert ask(model_of(server)).city == "Lisbon"
 
@@ -302,7 +303,7 @@ def test_an_answer_without_a_text_is_one_that_cannot_be_used(server: ScriptedOll
 # Whether the prompt fits
 
 
-def test_what_may_not_fit_is_not_sent(server: ScriptedOllama) -> None:
+def test_what_may_not_fit_is_not_sent(server: ScriptedServer) -> None:
     model = model_of(server)
     room = 2 * (model.context_tokens - 100 - model.max_prompt_tokens(user("")))  # bytes, two to a token at first
     server.script.append(says(GOOD))
@@ -315,7 +316,7 @@ def test_what_may_not_fit_is_not_sent(server: ScriptedOllama) -> None:
     assert len(server.asked()) == 1
 
 
-def test_a_lone_surrogate_is_sent_as_the_replacement_character(server: ScriptedOllama) -> None:
+def test_a_lone_surrogate_is_sent_as_the_replacement_character(server: ScriptedServer) -> None:
     server.script.append(says(GOOD))
     ask(model_of(server), user("a\ud800b 👩‍👧 \u0000"))
     assert server.asked()[0]["messages"][1]["content"] == "a\ufffdb 👩‍👧 \u0000"
@@ -331,7 +332,7 @@ def test_a_lone_surrogate_is_sent_as_the_replacement_character(server: ScriptedO
         (200, "the prompt exceeds the context window"),
     ],
 )
-def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, code: int, told: str) -> None:
+def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedServer, code: int, told: str) -> None:
     server.script.append(status(code, told))
     with pytest.raises(PromptTooLong, match="does not fit into the window of"):
         ask(model_of(server))
@@ -339,14 +340,14 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
 
 
 @pytest.mark.parametrize(("text", "words"), [("word " * 300, 302), ("去" * 1200, 303)])
-def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama, text: str, words: int) -> None:
+def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedServer, text: str, words: int) -> None:
     server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
     with pytest.raises(PromptTooLong, match=f"read 200 tokens of a prompt of {words} words"):
         ask(model_of(server), user(text))
 
 
 @pytest.mark.parametrize("counted", [12, 0, None])
-def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: ScriptedOllama, counted: int | None) -> None:
+def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: ScriptedServer, counted: int | None) -> None:
     ollamas.script += [
         says(GOOD, prompt_eval_count=counted),
         says("{", done_reason="length", prompt_eval_count=410),
@@ -358,7 +359,7 @@ def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: Scrip
     assert ollamas.asked()[1]["options"]["num_predict"] == 1
 
 
-def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedOllama) -> None:
+def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedServer) -> None:
     ollamas.allotted = 4096
     assert model_of(ollamas).context_tokens == 4096, "as it is loaded"
     ollamas.instead["/api/ps"] = does.raw(b'{"models": []}')
@@ -377,7 +378,7 @@ def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: Scripte
     assert model_of(ollamas).context_tokens == 8192, "another program's: asked for more, it is loaded anew"
 
 
-def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedOllama) -> None:
+def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedServer) -> None:
     model = model_of(server)
     text = user("word " * 1_000)
     first = model.max_prompt_tokens(text)
@@ -389,7 +390,7 @@ def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: Scrip
     assert model.max_prompt_tokens(text) > 4_000
 
 
-def test_of_an_answer_that_was_cut_what_is_whole_is_used(server: ScriptedOllama) -> None:
+def test_of_an_answer_that_was_cut_what_is_whole_is_used(server: ScriptedServer) -> None:
     class Trips(BaseModel):
         trips: list[Trip]
 
@@ -401,7 +402,7 @@ def test_of_an_answer_that_was_cut_what_is_whole_is_used(server: ScriptedOllama)
     assert made.calls == 1
 
 
-def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedOllama) -> None:
+def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedServer) -> None:
     model = model_of(ollamas)
     before = model.name
     ollamas.digest = "f" * 64
@@ -419,7 +420,7 @@ def refuses(why: str, code: int = 400) -> does.Behaviour:
     return does.raw(json.dumps({"error": {"message": why, "type": "invalid_request_error"}}).encode(), code)
 
 
-def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(openais: ScriptedOllama) -> None:
+def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(openais: ScriptedServer) -> None:
     openais.script += [
         refuses("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."),
         refuses("Unsupported value: 'temperature' does not support 0 with this model."),
@@ -438,13 +439,13 @@ def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(
         assert [each["role"] for each in body["messages"]] == ["system", "user"]
 
 
-def test_a_server_that_takes_no_response_format_at_all_is_asked_in_words(openais: ScriptedOllama) -> None:
+def test_a_server_that_takes_no_response_format_at_all_is_asked_in_words(openais: ScriptedServer) -> None:
     openais.script += [*[refuses("response_format: unknown field")] * 3, says(GOOD)]
     assert ask(model_of(openais)).days == 3
     assert "response_format" not in openais.asked()[-1]
 
 
-def test_llama_cpp_python_has_a_schema_of_its_own_spelling(openais: ScriptedOllama) -> None:
+def test_llama_cpp_python_has_a_schema_of_its_own_spelling(openais: ScriptedServer) -> None:
     why = "1 validation error:\n  {'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or …\"}"
     openais.script += [refuses(why, 500), says(GOOD)]
     assert ask(model_of(openais)).days == 3
@@ -452,7 +453,7 @@ def test_llama_cpp_python_has_a_schema_of_its_own_spelling(openais: ScriptedOlla
     assert (shape["type"], shape["schema"]["required"]) == ("json_object", ["city", "days"])
 
 
-def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
+def test_schemas_are_what_strict_modes_take(openais: ScriptedServer) -> None:
     class Stop(BaseModel):
         town: str = Field(max_length=30)
         nights: int = Field(default=1, ge=0)
@@ -472,7 +473,7 @@ def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
 
 
 @pytest.mark.parametrize("code", [200, 400, 401, 404, 429, 503])
-def test_no_key_stands_in_an_error(server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_no_key_stands_in_an_error(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     monkeypatch.setenv("OLLAMA_API_KEY", KEY)
     told = f"{KEY} has no right: Bearer {KEY}"
     error = told if server.kind == "ollama" else {"message": told, "code": "insufficient_quota"}
@@ -482,21 +483,21 @@ def test_no_key_stands_in_an_error(server: ScriptedOllama, monkeypatch: pytest.M
     assert KEY.removeprefix("sk-") not in "".join(traceback.format_exception(raised.value))
 
 
-def test_the_key_of_ollama_is_sent_with_each_request(ollamas: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_ollama_is_sent_with_each_request(ollamas: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_API_KEY", KEY)
     ollamas.script.append(says(GOOD))
     ask(model_of(ollamas))
     assert {headers["Authorization"] for _, _, headers in ollamas.requests} == {f"Bearer {KEY}"}
 
 
-def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
+def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedServer) -> None:
     openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
     with pytest.raises(ProviderError, match=r"elsewhere \(307\), which is not followed") as raised:
         ask(model_of(openais))
     assert KEY not in str(raised.value)
 
 
-def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) -> None:
+def test_an_account_without_quota_is_not_asked_again(openais: ScriptedServer) -> None:
     openais.script += [does.raw(b'{"error": {"message": "no quota", "code": "insufficient_quota"}}', 429), says(GOOD)]
     with pytest.raises(ModelUnavailable, match="no quota left"):
         ask(model_of(openais))
@@ -514,7 +515,7 @@ def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) ->
         (None, 8192),
     ],
 )
-def test_the_window_is_what_the_server_lists(openais: ScriptedOllama, listed: Any, window: int) -> None:
+def test_the_window_is_what_the_server_lists(openais: ScriptedServer, listed: Any, window: int) -> None:
     openais.instead["/v1/models"] = (
         status(404, "no list") if listed is None else does.raw(json.dumps({"data": [listed]}).encode())
     )
@@ -525,7 +526,7 @@ def test_the_window_is_what_the_server_lists(openais: ScriptedOllama, listed: An
     assert "1,024 tokens (set)" in model_of(openais, window=1024).abilities
 
 
-def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
     openais.script.append(says(GOOD))
@@ -534,8 +535,28 @@ def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeyp
     assert not any(KEY in str(headers) or "org-ours" in str(headers) for _, _, headers in openais.requests)
 
 
+def test_a_service_that_speaks_openais_api_is_asked_with_its_own_key(
+    openais: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gemini's row, at a server of this machine."""
+    service = replace(openai.GEMINI, url=f"{openais.url}/v1")
+    elsewhere = settings.load({"openai_url": "http://127.0.0.1:9/v1", "openai_api_key": "sk-of-another"})
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    with pytest.raises(ProviderMissing, match="set GEMINI_API_KEY"):
+        service.load("gemini-2.5-flash", elsewhere)
+    monkeypatch.setenv("GEMINI_API_KEY", KEY)
+    openais.script.append(says(GOOD))
+    model = service.load("gemini-2.5-flash", elsewhere)
+    assert ask(model).days == 3
+    assert (model.name, model.counter_name) == ("gemini:gemini-2.5-flash",) * 2
+    embedder = service.load_embedder("gemini-embedding-001", elsewhere)
+    assert (embedder.name, embedder.dimensions) == ("gemini:gemini-embedding-001", 3)
+    sent = [{name.casefold(): value for name, value in headers.items()} for _, _, headers in openais.requests]
+    assert {headers["authorization"] for headers in sent} == {f"Bearer {KEY}"}
+
+
 def test_what_the_environment_has_for_openai_goes_nowhere_else(
-    openais: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+    openais: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: of-another-server\nAuthorization: Bearer sk-of-another")
     openais.script.append(says(GOOD))
@@ -546,7 +567,7 @@ def test_what_the_environment_has_for_openai_goes_nowhere_else(
 
 
 @pytest.mark.parametrize("reason", ["content_filter", "model_length", "insufficient_system_resource"])
-def test_an_answer_that_ended_otherwise_is_not_whole(openais: ScriptedOllama, reason: str) -> None:
+def test_an_answer_that_ended_otherwise_is_not_whole(openais: ScriptedServer, reason: str) -> None:
     openais.script += [says(GOOD, done_reason=reason), says(GOOD)]
     made = model_of(openais).complete(PROMPT, Trip, max_tokens=100)
     assert (made.calls, made.is_whole) == (2, True)
@@ -571,7 +592,7 @@ def test_settings_show_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
             assert KEY not in str(raised.value)
 
 
-def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
+def test_embeddings_and_rerank(openais: ScriptedServer) -> None:
     given = settings.load(
         {
             "openai_url": "http://127.0.0.1:9/v1", "embedding_url": f"{openais.url}/v1", "embedding_api_key": KEY,
@@ -595,7 +616,7 @@ def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
 
 @pytest.mark.parametrize("load", [openai.load_embedder, ollama.load_embedder])
 @pytest.mark.parametrize("rows", [[], [[1.0]], [[1.0], [1.0, 2.0]], [[0.0], [0.0]], [["x"], ["y"]], None])
-def test_vectors_that_are_none_are_refused(openais: ScriptedOllama, load: Any, rows: Any) -> None:
+def test_vectors_that_are_none_are_refused(openais: ScriptedServer, load: Any, rows: Any) -> None:
     data = None if rows is None else [{"index": index, "embedding": row} for index, row in enumerate(rows)]
     openais.instead["/v1/embeddings"] = does.raw(json.dumps({"data": data}).encode())
     openais.instead["/api/embed"] = does.raw(json.dumps({"embeddings": rows}).encode())
@@ -631,7 +652,7 @@ def find(model: ServedChatModel) -> tuple[list[str], LLMSession]:
     return [draft.fact.text for draft, _ in findings.facts], session
 
 
-def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama) -> None:
+def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedServer) -> None:
     server.trained = 40_960
     server.script += [
         says(CUT, done_reason="length", prompt_eval_count=900),
@@ -646,7 +667,7 @@ def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama)
     assert "I row" not in second.removeprefix(first)
 
 
-def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: ScriptedOllama) -> None:
+def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: ScriptedServer) -> None:
     server.script += [says(CUT, done_reason="length", prompt_eval_count=900)] * 10
     texts, session = find(model_of(server, window=40_960))
     assert set(texts) == {"Alice says: I sail"}
@@ -654,7 +675,7 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     assert session.usage.calls == len(server.asked()) == 6
 
 
-def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(openais: ScriptedOllama) -> None:
+def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(openais: ScriptedServer) -> None:
     lis, bon = ({"choices": [{"delta": {"content": piece}}]} for piece in ("Lis", "bon"))
     end = {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
     openais.script += [does.streams_events(), does.streams_events(lis, bon, end), does.streams_events(lis)]
@@ -668,14 +689,14 @@ def test_a_streamed_answer_is_shown_as_it_comes_and_asked_for_again_until_then(o
     assert shown == ["Lis", "bon", "Lis"]
 
 
-def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
+def test_a_stream_without_an_end_is_ended(server: ScriptedServer) -> None:
     server.script.append(does.streams_for_ever("word "))
     answer = model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None)
     assert not answer.is_whole
     assert len(answer.text) < 200
 
 
-def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(server: ScriptedOllama) -> None:
+def test_a_stream_that_says_nothing_is_ended_and_asked_for_again(server: ScriptedServer) -> None:
     server.script += [does.streams_for_ever("")] * 4
     with pytest.raises(ModelUnavailable, match="its answer has no words"):
         model_of(server, timeout=1.0).stream(PROMPT, max_tokens=10, show=lambda _: None)

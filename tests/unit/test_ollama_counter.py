@@ -17,7 +17,7 @@ from memstore.providers.tiktoken import BytesCounter, longest
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CALL, CORPUS, SPECIAL, USER, as_gguf, byte_level, sentencepiece
-from tests.ollama_server import ScriptedOllama, raw, says, status
+from tests.model_server import ScriptedServer, raw, says, status
 
 TOOL = {"type": "function", "function": {"name": "find", "parameters": {}}}
 
@@ -34,15 +34,15 @@ def tokens(prompt: str) -> int:
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedOllama]:
-    with ScriptedOllama() as server:
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
         server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2")
         server.render = chatml
         yield server
 
 
 @pytest.fixture
-def counter(server: ScriptedOllama) -> OllamaCounter:
+def counter(server: ScriptedServer) -> OllamaCounter:
     made = load_counter("ollama:qwen3:4b-instruct", Settings(ollama_url=server.url))
     assert isinstance(made, OllamaCounter)
     return made
@@ -60,7 +60,7 @@ def test_what_the_server_renders_is_counted_by_the_models_own_tokenizer(counter:
 
 
 def test_arguments_of_calls_are_sent_as_the_objects_that_ollama_takes(
-    counter: OllamaCounter, server: ScriptedOllama
+    counter: OllamaCounter, server: ScriptedServer
 ) -> None:
     assert counter.count_messages([USER, CALL]).kind == "exact"
     sent = server.asked()[-1]["messages"][1]
@@ -68,14 +68,14 @@ def test_arguments_of_calls_are_sent_as_the_objects_that_ollama_takes(
     assert sent["content"] == ""
 
 
-def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: ScriptedOllama) -> None:
+def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: ScriptedServer) -> None:
     counter.count_messages([USER])
     (body,) = server.asked()
     assert (body["_debug_render_only"], body["truncate"], body["options"]["num_predict"]) == (True, False, 1)
 
 
 def test_a_model_that_was_pulled_anew_is_another(
-    counter: OllamaCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+    counter: OllamaCounter, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ollama_counter, "MODEL_CHECK_SECONDS", 0.0)
     first = counter.count_messages([USER])
@@ -87,7 +87,7 @@ def test_a_model_that_was_pulled_anew_is_another(
     assert counter.count_messages([USER]) == tokens("short")
 
 
-def test_the_token_that_begins_a_prompt_is_counted_once(counter: OllamaCounter, server: ScriptedOllama) -> None:
+def test_the_token_that_begins_a_prompt_is_counted_once(counter: OllamaCounter, server: ScriptedServer) -> None:
     begin = byte_level().token_to_id("<|begin_of_text|>")
     server.vocabulary = as_gguf(byte_level(), model="gpt2", pre="qwen2", bos_token_id=begin, add_bos_token=True)
     assert counter.count_messages([USER]) == tokens(chatml([USER], [])) + 1
@@ -95,7 +95,7 @@ def test_the_token_that_begins_a_prompt_is_counted_once(counter: OllamaCounter, 
     assert counter.count_messages([USER, USER]) == tokens(chatml([USER, USER], [])) + 1
 
 
-def test_an_unknown_tokenizer_makes_a_bound_of_what_is_rendered(counter: OllamaCounter, server: ScriptedOllama) -> None:
+def test_an_unknown_tokenizer_makes_a_bound_of_what_is_rendered(counter: OllamaCounter, server: ScriptedServer) -> None:
     server.vocabulary["tokenizer.ggml.pre"] = "of another model"
     counted = counter.count_messages([USER])
     assert (counted, counted.kind) == (longest(chatml([USER], [])) + 1, "upper_bound")
@@ -103,7 +103,7 @@ def test_an_unknown_tokenizer_makes_a_bound_of_what_is_rendered(counter: OllamaC
 
 
 def test_a_server_that_only_runs_models_is_asked_once_and_then_bounded(
-    counter: OllamaCounter, server: ScriptedOllama
+    counter: OllamaCounter, server: ScriptedServer
 ) -> None:
     server.render = None
     server.script.append(says("At"))
@@ -113,7 +113,7 @@ def test_a_server_that_only_runs_models_is_asked_once_and_then_bounded(
     assert len(server.asked()) == 1
 
 
-def test_a_context_is_had_while_the_server_is_away(counter: OllamaCounter, server: ScriptedOllama) -> None:
+def test_a_context_is_had_while_the_server_is_away(counter: OllamaCounter, server: ScriptedServer) -> None:
     server.instead["/api/tags"] = raw(b"{}", 503)
     counted = counter.count_messages([USER])
     assert (counted, counted.kind) == (BytesCounter().count_messages([USER]), "upper_bound")
@@ -123,7 +123,7 @@ def test_a_context_is_had_while_the_server_is_away(counter: OllamaCounter, serve
     assert len(server.requests) == before, "it is not asked again at once"
 
 
-def test_messages_that_the_server_refuses_are_refused(counter: OllamaCounter, server: ScriptedOllama) -> None:
+def test_messages_that_the_server_refuses_are_refused(counter: OllamaCounter, server: ScriptedServer) -> None:
     server.instead["/api/chat"] = status(400, "qwen3:4b-instruct does not support tools")
     with pytest.raises(InvalidInput, match="does not support tools"):
         counter.count_messages([USER], [TOOL])

@@ -1,9 +1,11 @@
 """Ranking: the sum of the parts, one order, whatever way the chunks are held."""
 
 import math
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -120,7 +122,7 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [QueryFeatures("x", None, {"x": 5}), QueryFeatures("x", np.ones(1, "f"), {"x": 5}, 0, False)]
+    "asked", [QueryFeatures("x", None, {"x": 5}), QueryFeatures("x", np.ones(1, "f"), {"x": 5}, {}, False)]
 )
 def test_a_neighbour_without_the_word_does_not_come_before_what_has_it(asked: QueryFeatures) -> None:
     said = [Given(n, {n: 1}, [1.0], characters=20) for n in (1, 2, 3, 4, 6)]
@@ -292,3 +294,9 @@ def test_a_day_that_is_named_counts_twice() -> None:
     assert not signals.date(some, "What happened?").any()
     before = arrays([Given(1, at=datetime(1969, 12, 31, tzinfo=UTC) + timedelta(hours=1))])
     assert signals.date(before, "on 31 December 1969").tolist() == [2]
+
+
+def test_the_page_has_every_signal_with_its_weight() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "recall.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", page, re.MULTILINE)
+    assert {name: float(weight) for name, weight in rows} == WEIGHTS

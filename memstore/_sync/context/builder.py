@@ -273,7 +273,7 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
     Unless something was erased meanwhile, which it may quote.
     """
     # The shared version keeps others from erasing meanwhile. Who only reads locks nothing.
-    version = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION
+    version = erasure.UNERASED_VERSION if database.capabilities.writes else erasure.VERSION
     with database.user_transaction(resolved.request.user_id, [version], async_commit=True) as tx:
         if tx.result(version) != resolved.erasure_version:
             return receipt

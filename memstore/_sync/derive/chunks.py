@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from memstore._sync.store import chunks, messages
-from memstore._sync.store.chunks import new_chunk, speaker_prefixed
+from memstore._sync.store.chunks import new_chunk, text_of_chunk
 from memstore._sync.store.database import Transaction
 from memstore.derive.chunking import split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, DerivedBatch, DeriverTraits
@@ -133,12 +133,12 @@ class Chunker:
         """Return a message's chunks, each with the text to embed."""
         text, speaker = message.text or "", message.name or message.role
         return [
-            (chunk_of(message, number, span), speaker_prefixed(speaker, text[slice(*span)]))
+            (chunk_of(message, number, span), text_of_chunk(Tier.MESSAGES, speaker, text[slice(*span)]))
             for number, span in enumerate(self._spans(message.role, text, speaker))
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
-        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(speaker_prefixed(speaker, "")))
+        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(text_of_chunk(Tier.MESSAGES, speaker, "")))
         split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more chunks in all.
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:

@@ -24,13 +24,13 @@ from memstore._sync.store import (
     vector_indexes,
     vectors,
 )
-from memstore._sync.store.chunks import speaker_prefixed
+from memstore._sync.store.chunks import text_of_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.documents import MissingVector
 from memstore._sync.store.vectors import ChunkWithoutVector, UserReach
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import DatabaseError
-from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
+from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import EmbeddingModel
@@ -249,10 +249,7 @@ def status(database: Database) -> list[EmbeddingStatus]:
 def _embed_chunks(
     dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]
 ) -> tuple[list[tuple[ChunkKey, Vectors]], list[str]]:
-    texts = [
-        speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
-        for chunk in chunks
-    ]
+    texts = [text_of_chunk(chunk.tier, chunk.speaker, chunk.text) for chunk in chunks]
     vectors = [*zip(chunks, dependencies.embed(texts), strict=True)]
     made = [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
     return made, [f"{chunk.tier} {chunk.item_id}" for chunk, vector in vectors if vector is None]

@@ -215,7 +215,7 @@ def _remove_rows(
     for source in other_sources:
         _rewind_deriver(tx, source.conversation_id, "facts", source.seq - 1, removal)
     _remove_quotes(tx, doomed, removal)
-    removal.counts["messages"] += erasure.remove_messages(tx, ids)
+    removal.counts.update(erasure.remove_messages(tx, ids))
     erasure.note_pending_since(tx, {*runs, *(source.conversation_id for source in other_sources)})
     return removal
 

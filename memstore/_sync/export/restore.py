@@ -25,9 +25,9 @@ from memstore.export import reader, schema
 from memstore.export.reader import Entry
 from memstore.ingest.importers import ImportProblem, ImportReport, base
 from memstore.ingest.redaction import Redactor
-from memstore.models import HAND, Conversation, Json, Message, Summary
+from memstore.models import HAND, Conversation, FactColumns, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store.rows import ItemRow, NewChunk, model_id
+from memstore.store.rows import NewChunk, model_id
 
 FindNew = Callable[[Transaction, Sequence[Entry[Any]]], Any]
 
@@ -134,7 +134,7 @@ class _Restore:
     def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
         marks = {name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()}
-        row, changes = self.builder.conversation(where, line)
+        row, lists = self.builder.conversation(where, line)
         with self.database.user_transaction(line.user_id) as tx:
             conversations = [conversation for conversation in archive.read_conversations(tx, line.id)]
             if not conversations and erasure.last_erasure(tx, line.id) is not None:
@@ -145,7 +145,8 @@ class _Restore:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
                 messages.make_user(tx, line.user)
-                archive.add_conversation(tx, row, marks, changes)
+                archive.add_conversation(tx, row, marks)
+                archive.add_lists(tx, line.table, {line.id: lists})
                 return
         if line.watermarks is not None and conversations[0].watermarks != marks:
             self.diverged.add(line.id)
@@ -175,15 +176,15 @@ class _Restore:
 
     def _new_messages(self, tx: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
-        conversation = rows[0].item.conversation_id
+        conversation = rows[0].row.conversation_id
         mark = archive.last_with_chunks(tx, conversation)
-        known_messages = messages.by_ids(tx, [entry.item.id for entry in rows])
-        unknown = [entry.item for entry in rows if entry.item.id not in known_messages]
+        known_messages = messages.by_ids(tx, [entry.row.id for entry in rows])
+        unknown = [entry.row for entry in rows if entry.row.id not in known_messages]
         erased = messages.erased_messages(tx, unknown)
-        taken = archive.taken_numbers(tx, conversation, [entry.item.seq for entry in rows])
+        taken = archive.taken_numbers(tx, conversation, [entry.row.seq for entry in rows])
         new = []
         for entry in rows:
-            message = entry.item
+            message = entry.row
             stored = known_messages.get(message.id)
             if message.id in erased:
                 self.diverged.add(conversation)
@@ -209,12 +210,12 @@ class _Restore:
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known_ids = {summary.id for summary in tx.get(summaries.read_by_ids([entry.item.id for entry in rows]))}
-        conversation = rows[0].item.conversation_id
+        known_ids = {summary.id for summary in tx.get(summaries.read_by_ids([entry.row.id for entry in rows]))}
+        conversation = rows[0].row.conversation_id
         anything_erased = conversation != self.new and messages.is_anything_erased(tx)
         new = []
         for entry in rows:
-            summary = entry.item
+            summary = entry.row
             first, last = summary.from_seq, summary.to_seq
             if summary.id in known_ids:
                 continue
@@ -229,17 +230,17 @@ class _Restore:
                 new.append(entry)
         return new
 
-    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[ItemRow]]) -> list[Entry[Any]]:
+    def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactColumns]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
         known_ids = set(erasure.known_facts(tx, [entry.row.id for entry in rows]))
-        sources = {source["message_id"] for entry in rows for source in entry.item.sources}
+        sources = {source["message_id"] for entry in rows for source in entry.lists["sources"]}
         places = archive.places(tx, sorted(sources))
         erased = messages.erased_items(tx, [*(entry.row.id for entry in rows), *sources])
         since = erasure.last_erasure(tx)
-        new: dict[UUID, Entry[ItemRow]] = {}
+        new: dict[UUID, Entry[FactColumns]] = {}
         for entry in rows:
-            fact: Any = entry.row
-            said_in = [source["message_id"] for source in entry.item.sources]
+            fact = entry.row
+            said_in = [source["message_id"] for source in entry.lists["sources"]]
             missing = [message for message in said_in if message not in places]
             if fact.id in known_ids or fact.id in new:
                 continue
@@ -299,7 +300,8 @@ class _Restore:
                 self._lock(tx, first)
                 new: Sequence[Entry[Any]] = find_new(tx, fresh)
                 if new:
-                    add(tx, [entry.item for entry in new])
+                    add(tx, [entry.row for entry in new])
+                    archive.add_lists(tx, first.table, {entry.row.id: entry.lists for entry in new})
                 added = [chunk for entry in new for chunk in hashed.get(entry.row.id, ())]
                 if added and dependencies is not None:
                     chunks.add(tx, added, dependencies.model)
@@ -321,6 +323,6 @@ class _Restore:
         if isinstance(first, schema.FactLine):
             chunks.lock_user(tx)
         elif not messages.lock(tx, first.conversation_id):
-            made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
+            made = Conversation.model_construct(id=first.conversation_id, name=first.conversation, settings={})
             messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
             messages.lock(tx, first.conversation_id)

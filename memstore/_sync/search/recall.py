@@ -32,7 +32,7 @@ from memstore.search.questions import asks_for_now, without_request
 from memstore.search.ranking import EMPTY_RANKING, NEWEST, QueryFeatures, RankedChunk, Ranking, best_of_each, rank
 from memstore.search.signals import BM25_B, Corpus, idf, saturate
 from memstore.store.rows import model_id
-from memstore.store.tokenize import QUESTION_MARK_TERM, hash_term, is_english, terms
+from memstore.store.tokenize import TEXT_TERMS, hash_term, is_english, terms
 from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -87,7 +87,7 @@ def build_query(database: Database, user_id: UUID, embedder: Embedder | None, qu
         text,
         None,
         {word: hash_term(word, user_id) for word in words},
-        hash_term(QUESTION_MARK_TERM, user_id),
+        {term: hash_term(term, user_id) for term in TEXT_TERMS},
         embedded_text=text,
         embedder=embedder,
         model=model_id(embedder),

@@ -6,7 +6,7 @@ Rows come in with the times that they had elsewhere. A restore never changes wha
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,8 +16,10 @@ from memstore._sync.store.chunks import read_vectors
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.models import Conversation, EventType, FactColumns, Json, Message
-from memstore.store.rows import ConversationRow, ItemRow, Owner, row_builder
+from memstore.store.rows import ConversationRow, ItemRow, Lists, Owner, row_builder
 from memstore.store.sql import statements
+from memstore.store.tables import exported_lists
+from memstore.store.tokenize import TOKENIZER_VERSION
 
 SQL = statements("archive")
 ITEMS = {
@@ -54,7 +56,7 @@ def read_items(tx: Transaction, kind: str, **values: Any) -> Generator[ItemRow]:
     """
     statement, build = ITEMS[kind]
     for row in tx.stream(statement, dict[str, Any], **values):
-        yield _item(build, row)
+        yield _item(build, row, kind)
 
 
 def read_documents(tx: Transaction) -> Generator[dict[str, Any]]:
@@ -63,14 +65,18 @@ def read_documents(tx: Transaction) -> Generator[dict[str, Any]]:
         yield row
 
 
-def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+def _conversation_row(watermarks: dict[str, list[Any]], lists: Lists, **row: Any) -> ConversationRow:
     marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
-    return ConversationRow(messages.build_conversation(**row), marks, setting_changes)
+    return ConversationRow(messages.build_conversation(**row), marks, _in_order("conversations", lists))
 
 
-def _item(build: Any, row: dict[str, Any]) -> ItemRow:
+def _in_order(parent: str, lists: Lists) -> Lists:
+    return {listed.name: lists[listed.name] for listed in exported_lists(parent).values()}
+
+
+def _item(build: Any, row: dict[str, Any], kind: str) -> ItemRow:
     stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
-    sources, history = row.pop("sources", []), row.pop("history", [])
+    lists = _in_order(kind, row.pop("lists"))
     count = sum(chunk[-1] for chunk in stored)
     vectors = iter(read_vectors(sent, count)) if count else iter(())
     columns = ("start", "stop", "conversation_id", "recorded_at", "vector")
@@ -78,29 +84,33 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
         dict(zip(columns, (*chunk, next(vectors) if has_vector else None), strict=True))
         for *chunk, has_vector in stored
     ]
-    return ItemRow(build(**row), chunks, sources, history)
+    return ItemRow(build(**row), chunks, lists)
 
 
 # --- what a restore writes
 
 
 def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION, "settings": settings, "created_at": created_at}
+    tx.run(SQL["add_user"], **values)
 
 
 def add_conversation(
-    tx: Transaction,
-    conversation: Conversation,
-    watermarks: Mapping[str, tuple[int, str | None]],
-    setting_changes: Iterable[Json],
+    tx: Transaction, conversation: Conversation, watermarks: Mapping[str, tuple[int, str | None]]
 ) -> None:
-    """Make a conversation with its watermarks, by default 0, and its earlier settings."""
+    """Make a conversation with its watermarks, by default 0."""
     place = {"conversation_id": conversation.id}
     tx.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     tx.run_many(SQL["add_derivation"], rows)
-    tx.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
+
+
+def add_lists(tx: Transaction, parent: str, lists: Mapping[UUID, Lists]) -> None:
+    """Add the rows that are lists in the lines of a table, by the id of the row to which they belong."""
+    for table, listed in exported_lists(parent).items():
+        rows = [{listed.key: id} | row for id, by_name in lists.items() for row in by_name[listed.name]]
+        tx.run_many(SQL[f"add_{table}"], rows)
 
 
 def taken_numbers(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -130,12 +140,8 @@ def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     return dict(tx.tuples(SQL["places"], ids=list(ids)))
 
 
-def add_facts(tx: Transaction, new: Sequence[ItemRow]) -> None:
-    tx.run_many(facts.SQL["add_fact"], [vars(item.row) for item in new])
-    sources = [source | {"fact_id": item.row.id} for item in new for source in item.sources]
-    tx.run_many(facts.SQL["add_source"], sources)
-    changes = [change | {"fact_id": item.row.id} for item in new for change in item.history]
-    tx.run_many(facts.SQL["add_change"], changes)
+def add_facts(tx: Transaction, new: Sequence[FactColumns]) -> None:
+    tx.run_many(facts.SQL["add_fact"], [vars(fact) for fact in new])
 
 
 def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:

@@ -104,8 +104,9 @@ def _array(numbers: Iterable[int]) -> str:
     return f"{{{','.join(map(str, numbers))}}}"
 
 
-def speaker_prefixed(speaker: str, text: str) -> str:
-    return f"{speaker}: {text}"
+def text_of_chunk(tier: Tier | str, speaker: str | None, text: str) -> str:
+    """Return the text by which a chunk is found: that of a message begins with who speaks."""
+    return f"{speaker or ''}: {text}" if tier == Tier.MESSAGES else text
 
 
 def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
@@ -241,8 +242,7 @@ def hash_anew(user_id: UUID, chunks: Sequence[TermsOfChunk]) -> list[tuple[int, 
     """Return number, change of length, terms and frequencies of those chunks whose terms are others by now. Pure."""
     renewed = []
     for chunk in chunks:
-        text = speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
-        terms, frequencies = hash_terms(text, user_id)
+        terms, frequencies = hash_terms(text_of_chunk(chunk.tier, chunk.speaker, chunk.text), user_id)
         if terms != chunk.terms:
             renewed.append((chunk.number, sum(frequencies) - chunk.length, terms, frequencies))
     return renewed

@@ -5,8 +5,8 @@ An erasure locks in this order: the user's row against derivers, then the conver
 user's row against everybody. Other writers hold one of these and wait for no other, or for a moment. If a deadlock
 happens all the same, the erasure gives way and begins again, since it can wait.
 
-Each table's rows are counted before they go; all of a conversation or a user then go by foreign key. Remains are
-searched as the login itself, beyond any user's scope.
+Each table's rows are counted before they go; those of a message, a conversation or a user then go by
+foreign key. Remains are searched as the login itself, beyond any user's scope.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Place(NamedTuple):
 
 
 # The user's version, None if there is no such user. Until the transaction ends, LOCKED_VERSION keeps others from
-# erasing and deriving, SHARED_VERSION from erasing only.
+# erasing and deriving, UNERASED_VERSION from erasing only.
 LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
-SHARED_VERSION = read_one(SQL["share"], UserVersion)
+UNERASED_VERSION = read_one(SQL["share"], UserVersion)
 VERSION = read_one(SQL["version"], UserVersion)
 
 
@@ -315,9 +315,11 @@ def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
     return tx.run(SQL["remove_events"], ids=[str(id) for id in ids])
 
 
-def remove_messages(tx: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove messages of which no fact, chunk or summary is left."""
-    return tx.run(SQL["remove_messages"], ids=list(ids))
+def remove_messages(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
+    """Remove messages of which no fact, chunk or summary is left; return how many rows, by table."""
+    counts = dict(tx.tuples(SQL["rows_of_messages"], ids=list(ids)))
+    tx.run(SQL["remove_messages"], ids=list(ids))
+    return counts
 
 
 def trim(tx: Transaction, *, events: datetime, receipts: datetime) -> None:
@@ -362,8 +364,8 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
             # Nodes do not know what else the login was granted.
             database.take_role(connection)
         tables = (connection.execute(SQL["searched"], {"without": tables_of("kept")})).fetchall()
-        closed = [f"{table.name}.{column}" for table in TABLES for column in table.closed]
-        texts = {"tables": [table.name for table in TABLES], "closed": closed}
+        harmless = [f"{table.name}.{column}" for table in TABLES for column in table.harmless]
+        texts = {"tables": [table.name for table in TABLES], "harmless": harmless}
         [(counts["pg_stats"],)] = (connection.execute(SQL["statistics_of_texts"], texts)).fetchall()
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):

@@ -23,6 +23,7 @@ from memstore.ids import uuid7
 from memstore.models import Chunk, Conversation, EventType, Json, Message
 from memstore.store.rows import row_builder
 from memstore.store.sql import statements
+from memstore.store.tokenize import TOKENIZER_VERSION
 
 SQL = statements("messages")
 build_message, build_conversation = row_builder(Message), row_builder(Conversation)
@@ -69,7 +70,8 @@ def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, i
 
 def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there; it stays until the transaction ends."""
-    while not (tx.run(SQL["add_user"], name=name) or tx.run(SQL["share_user"])):
+    values = {"name": name, "tokenizer": TOKENIZER_VERSION}
+    while not (tx.run(SQL["add_user"], **values) or tx.run(SQL["share_user"])):
         pass  # it was there, and was erased before it was locked
 
 

@@ -72,5 +72,5 @@ def importer_for(path: Path, format: str = "auto") -> type[Importer]:
 
 
 def _describe(importer: type[Importer]) -> str:
-    options = ", ".join(f"--{name.replace('_', '-')}" for name in importer.needs)
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in importer.option_names)
     return f"{importer.name} ({options})" if options else importer.name

@@ -99,14 +99,14 @@ T = TypeVar("T")
 class Importer:
     """A format, and the reading of one file, zip or folder of it.
 
-    A class declares the `name` for --format, the options that it `needs` as fields of `ImportOptions`, and which
+    A class declares the `name` for --format, the `option_names` that it takes, fields of `ImportOptions`, and which
     `files` of a zip or folder hold the history: patterns for the end of a path, in small letters, or for all of it
     with a / before. A file without any JSON is of the format by its name alone. `unit` is what a report calls an
     element of a list, and `advice` what to do about a damaged file.
     """
 
     name: ClassVar[str]
-    needs: ClassVar[tuple[str, ...]] = ()
+    option_names: ClassVar[tuple[str, ...]] = ()
     files: ClassVar[tuple[str, ...]] = ()
     unit: ClassVar[str] = "item"
     advice: ClassVar[str]
@@ -165,18 +165,18 @@ class Importer:
         messages: Iterator[Message | IgnoredContent],
         where: str,
         conversation: str,
-        own_time: datetime | None = None,
+        known_time: datetime | None = None,
         inherited_time: datetime | None = None,
         **of_conversation: str | None,
     ) -> Iterator[ImportItem]:
-        """Yield records of messages of the same time: `own_time`, or one inherited from the message before them.
+        """Yield records of messages of the same time: `known_time`, or one inherited from the message before them.
 
         Metadata mark inherited times. Damage is reported.
         """
         for item in self.report_damage(messages, where):
             if isinstance(item, dict):
-                metadata = item["metadata"] | ({} if own_time else INHERITED if inherited_time else IMPORTED)
-                time = {"occurred_at": own_time or inherited_time} if own_time or inherited_time else {}
+                metadata = item["metadata"] | ({} if known_time else INHERITED if inherited_time else IMPORTED)
+                time = {"occurred_at": known_time or inherited_time} if known_time or inherited_time else {}
                 message = item | time | {"metadata": metadata}
                 yield Record(conversation=conversation, message=message, where=where, **of_conversation)
             else:

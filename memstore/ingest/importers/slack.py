@@ -21,7 +21,7 @@ _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 class Slack(Importer):
     name = "slack"
-    needs = ("me",)
+    option_names = ("me",)
     files = ("*/[12]???-??-??.json",)
     advice = "ask Slack for the export again, and import the zip as it comes"
     unit = "message"

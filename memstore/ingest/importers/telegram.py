@@ -42,7 +42,6 @@ _TYPES = (*_OF_TWO, *_GROUPS, "private_group", "replies", "verification_codes")
 _LISTS = (("chats", "list"), ("left_chats", "list"))
 # Kinds of messages that are no part of what was said, and what a report calls them.
 _IGNORED = {"service": "notices of Telegram", "unsupported": "messages that Telegram does not export"}
-_MEDIA = {"video_file": "video", "audio_file": "audio"}
 
 
 @dataclass(slots=True)
@@ -71,7 +70,7 @@ class _Chat:
 
 class Telegram(Importer):
     name = "telegram"
-    needs = ("me", "timezone")
+    option_names = ("me", "timezone")
     files = ("result.json",)
     unit = "message"
     advice = "export it from Telegram Desktop again, in the format JSON"
@@ -308,7 +307,7 @@ def _attached(message: dict[str, Any]) -> Iterator[str]:
         yield _named("audio", message.get("performer"), message.get("title") or _file_name(message))
     elif kind:
         emoji = f" {message['sticker_emoji']}" if message.get("sticker_emoji") else ""
-        yield f"[{_MEDIA.get(kind, str(kind)).replace('_', ' ')}{emoji}]"
+        yield f"[{'video' if kind == 'video_file' else str(kind).replace('_', ' ')}{emoji}]"
     elif message.get("file"):
         yield _named("file", _file_name(message))
     if contact := message.get("contact_information"):

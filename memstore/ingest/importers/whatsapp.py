@@ -85,7 +85,7 @@ class _Header(NamedTuple):
 class WhatsApp(Importer):
     name = "whatsapp"
     advice = "export the chat again, without media"
-    needs = ("me", "timezone", "date_order")
+    option_names = ("me", "timezone", "date_order")
     files = ("_chat.txt", "*whatsapp*.txt")
 
     @classmethod

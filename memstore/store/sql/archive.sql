@@ -10,18 +10,19 @@ FROM users u
 LEFT JOIN embedding_models m ON m.state = 'serving'
 WHERE u.user_id = %(user_id)s
 
+-- fragment lists of each exported list --
+'{list.name}', (SELECT coalesce(jsonb_agg(jsonb_build_object({elements}) ORDER BY l.recorded_at, l.{list.columns[0]}), '[]')
+                FROM {table} l
+                WHERE l.user_id = %(user_id)s AND l.{list.key} = i.id)
+
 -- conversations --
 -- Conversations in the order of ids, a page at a time, with their watermarks and what their settings were.
-SELECT c.*,
+SELECT i.*, jsonb_build_object(<lists_of_conversations>) AS lists,
        (SELECT coalesce(jsonb_object_agg(d.deriver, jsonb_build_array(d.done_seq, d.recipe)), '{}') FROM derivations d
-        WHERE d.user_id = %(user_id)s AND d.conversation_id = c.id) AS watermarks,
-       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'before', s.before, 'recorded_at', s.recorded_at)
-                                  ORDER BY s.recorded_at, s.id), '[]')
-        FROM setting_changes s
-        WHERE s.user_id = %(user_id)s AND s.conversation_id = c.id) AS setting_changes
-FROM conversations c
-WHERE c.user_id = %(user_id)s AND c.id > %(after)s AND (%(only)s::uuid IS NULL OR c.id = %(only)s)
-ORDER BY c.id
+        WHERE d.user_id = %(user_id)s AND d.conversation_id = i.id) AS watermarks
+FROM conversations i
+WHERE i.user_id = %(user_id)s AND i.id > %(after)s AND (%(only)s::uuid IS NULL OR i.id = %(only)s)
+ORDER BY i.id
 LIMIT %(limit)s
 
 -- fragment chunks --
@@ -37,7 +38,7 @@ WHERE t.user_id = %(user_id)s AND t.user_id = i.user_id AND t.item_id = i.id AND
 
 -- messages --
 -- The messages of a conversation, in order, with their chunks.
-SELECT i.*, u.*
+SELECT i.*, u.*, jsonb_build_object(<lists_of_messages>) AS lists
 FROM messages i
 CROSS JOIN LATERAL (<chunks>) AS u
 WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
@@ -45,7 +46,7 @@ ORDER BY i.seq
 
 -- summaries --
 -- The summaries of a conversation, in order, with their chunks.
-SELECT i.*, u.*
+SELECT i.*, u.*, jsonb_build_object(<lists_of_summaries>) AS lists
 FROM summaries i
 CROSS JOIN LATERAL (<chunks>) AS u
 WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
@@ -54,22 +55,9 @@ ORDER BY i.level, i.from_seq, i.id
 -- facts --
 -- Facts in the order of ids, with what says them, what was done to them, and their chunks.
 -- By hand alone those that people entered.
-SELECT i.*, u.*, said.sources, done.history
+SELECT i.*, u.*, jsonb_build_object(<lists_of_facts>) AS lists
 FROM facts i
 CROSS JOIN LATERAL (<chunks>) AS u
-CROSS JOIN LATERAL (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('message_id', s.message_id, 'start', s.start, 'stop', s.stop,
-                                                 'trust', s.trust, 'recorded_at', s.recorded_at)
-                              ORDER BY s.recorded_at, s.message_id), '[]') AS sources
-    FROM fact_sources s
-    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id) AS said
-CROSS JOIN LATERAL (
-    SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,
-                                                 'before', c.before, 'after', c.after, 'actor', c.actor,
-                                                 'undoes', c.undoes, 'recorded_at', c.recorded_at)
-                              ORDER BY c.recorded_at, c.id), '[]') AS history
-    FROM fact_changes c
-    WHERE c.user_id = %(user_id)s AND c.fact_id = i.id) AS done
 WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
 ORDER BY i.id
 
@@ -85,7 +73,8 @@ ORDER BY d.id
 
 -- add_user --
 -- A user as it was made elsewhere.
-INSERT INTO users (user_id, name, settings, created_at) VALUES (%(user_id)s, %(name)s, %(settings)s, %(created_at)s)
+INSERT INTO users (user_id, name, tokenizer, settings, created_at)
+VALUES (%(user_id)s, %(name)s, %(tokenizer)s, %(settings)s, %(created_at)s)
 ON CONFLICT (user_id) DO NOTHING
 
 -- add_conversation --
@@ -94,6 +83,12 @@ INSERT INTO conversations (user_id, id, name, title, channel, scope, settings, l
 VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(scope)s, %(settings)s, %(last_seq)s, %(created_at)s,
         %(updated_at)s)
 ON CONFLICT (user_id, id) DO NOTHING
+
+-- add of each exported list --
+-- Rows of a list in a line.
+INSERT INTO {table} (user_id, {list.key}, {columns})
+VALUES (%(user_id)s, %({list.key})s, {values})
+ON CONFLICT (user_id, {list.unique}) DO NOTHING
 
 -- add_derivation --
 -- A watermark where it was. Nothing is pending yet: what is above it comes later, and that a session is over is seen then.

@@ -284,8 +284,13 @@ DELETE FROM events
 WHERE user_id = %(user_id)s
   AND (body->>'fact' = ANY(%(ids)s::text[]) OR body->>'by' = ANY(%(ids)s::text[]) OR body->>'receipt' = ANY(%(ids)s::text[]))
 
+-- rows_of_messages of each message table --
+-- How many rows messages have, table by table.
+SELECT '{table.name}' AS place, count(*) AS rows FROM {table.name}
+WHERE user_id = %(user_id)s AND {table.message} = ANY(%(ids)s::uuid[])
+
 -- remove_messages --
--- Messages.
+-- Messages, with all rows, which go by foreign key.
 DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- rows_of_conversation of each conversation table --
@@ -364,7 +369,7 @@ ORDER BY c.relname
 -- statistics_of_texts --
 -- Of how many columns that hold what people say, and names, the planner has samples: of none, as their target is 0. A
 -- target that somebody has raised is found out. They are the columns of text and of bytes, also those that an index computes,
--- that no check of the database closes and no declaration.
+-- that no check of the database closes and no declaration calls harmless.
 SELECT count(*)
 FROM pg_stats s
 JOIN pg_class c ON c.relnamespace = current_schema()::regnamespace AND c.relname = s.tablename
@@ -372,7 +377,7 @@ JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = s.attname
 LEFT JOIN pg_index i ON i.indexrelid = c.oid
 JOIN pg_class t ON t.oid = coalesce(i.indrelid, c.oid)
 WHERE s.schemaname = current_schema() AND t.relname = ANY(%(tables)s::text[])
-  AND a.atttypid = ANY('{text,text[],jsonb,bytea}'::regtype[]) AND NOT c.relname || '.' || a.attname = ANY(%(closed)s::text[])
+  AND a.atttypid = ANY('{text,text[],jsonb,bytea}'::regtype[]) AND NOT c.relname || '.' || a.attname = ANY(%(harmless)s::text[])
   AND NOT EXISTS (SELECT 1 FROM pg_constraint k
                   WHERE k.conrelid = c.oid AND k.contype = 'c' AND a.attnum = ANY(k.conkey)
                     AND pg_get_constraintdef(k.oid) LIKE '%%= ANY (ARRAY%%')

@@ -1,6 +1,7 @@
 -- add_user --
 -- A user is made on first use.
-INSERT INTO users (user_id, name) VALUES (%(user_id)s, %(name)s) ON CONFLICT (user_id) DO NOTHING
+INSERT INTO users (user_id, name, tokenizer) VALUES (%(user_id)s, %(name)s, %(tokenizer)s)
+ON CONFLICT (user_id) DO NOTHING
 
 -- share_user --
 -- Nobody erases the user until the transaction ends.

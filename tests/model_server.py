@@ -27,7 +27,7 @@ DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: ScriptedOllama
+    server: ScriptedServer
 
     def log_message(self, *_: object) -> None:
         pass
@@ -121,7 +121,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.close()
 
 
-class ScriptedOllama(ThreadingHTTPServer):
+class ScriptedServer(ThreadingHTTPServer):
     """The server, on a free port of 127.0.0.1. Each request to /api/chat takes the next behaviour of `script`."""
 
     daemon_threads = True
@@ -162,7 +162,7 @@ class ScriptedOllama(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         pass  # clients that give up close their connections
 
-    def __enter__(self) -> ScriptedOllama:
+    def __enter__(self) -> ScriptedServer:
         self._thread.start()
         return self
 
@@ -188,7 +188,7 @@ class Read(NamedTuple):
         return self.tokens + self.num_predict <= self.num_ctx
 
 
-class ReadingOllama(ScriptedOllama):
+class ReadingServer(ScriptedServer):
     """A server that reads what it is sent: it renders each chat, counts it by a tokenizer of its own, and tells that.
 
     What is longer than the window is refused, as a real one does that may not cut. Where the script has ended, `reply`
