@@ -1,9 +1,9 @@
-"""When a memory keeps silent: python benchmarks/silence.py [--data ../shared/data]
+"""Measure when a memory keeps silent: python benchmarks/silence.py [--data ../shared/data]
 
-With the floor that coding agents have by default, two measurements:
+Two measurements, with the floor that coding agents have by default:
 
 1. The hook's contexts for 60 prompts that need a memory and 60 that need none (tests/data/silence), with 4, 44 and
-   4,000 messages stored; what fills the 4,000 is talk of others: LoCoMo, and the user's messages of BEAM.
+   4,000 messages stored. The other messages are LoCoMo's, and those of BEAM's users.
 2. Contexts of 1,000 tokens for the questions of LoCoMo and BEAM: how many get no hits of another user's store, and
    which share of the evidence that a context has without a floor is lost by it.
 """

@@ -14,8 +14,9 @@ import asyncio
 import gzip
 import json
 import random
+import re
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,7 +37,7 @@ from memstore.store import chunks
 from memstore.store.chunks import Filters
 
 PERSONS = Path(__file__).parent / "relevance"
-SIZES = (4, 40)
+QUESTIONS = ("locomo", "beam")
 WRONG_STORES = 2  # for each question
 SMALL_STORES = 10  # of each person
 # Of the questions' positives, so that the floor lies lower: to keep silent there costs evidence.
@@ -90,11 +91,20 @@ async def examples_of_questions(store: memstore.AsyncMemoryStore, data: Path) ->
     return found
 
 
+def rare_words(memories: Sequence[dict[str, Any]], chance: random.Random) -> Iterator[str]:
+    """Yield for each memory one to three words that few others have, as people type them into a search box."""
+    words = [set(re.findall(r"[^\W\d_]{3,}", memory["text"])) for memory in memories]
+    counts = Counter(word.casefold() for each in words for word in each)
+    for each in words:
+        rare = sorted(each, key=lambda word: (counts[word.casefold()], -len(word), word))[:8]
+        yield " ".join(chance.sample(rare, min(len(rare), chance.randint(1, 3))))
+
+
 async def examples_of_persons(store: memstore.AsyncMemoryStore) -> list[Example]:
-    """Return the prompts of each person, asked of all memories and of four at a time."""
-    found = list[Example]()
-    for path in sorted(PERSONS.glob("*.json")):
-        person = json.loads(path.read_text("utf-8"))
+    """Return the prompts of each person, asked of all memories and of four at a time; words of theirs and others'."""
+    found, chance = list[Example](), random.Random(5)
+    persons = {path: json.loads(path.read_text("utf-8")) for path in sorted(PERSONS.glob("*.json"))}
+    for path, person in persons.items():
         memories = person["memories"]
         stores = {f"{path.stem} {start}": memories[start : start + 4] for start in range(0, 4 * SMALL_STORES, 4)}
         stores[path.stem] = memories
@@ -111,6 +121,12 @@ async def examples_of_persons(store: memstore.AsyncMemoryStore) -> list[Example]
             for each in person["nothing"]:
                 if match := await match_of(store, user, each["prompt"]):
                     found.append(Example(path.stem, kind, each["prompt"], False, match))
+        others = [memory for other, each in persons.items() if other != path for memory in each["memories"]]
+        asked = [(words, True) for words in rare_words(memories, chance)]
+        asked += [(words, False) for words in rare_words(chance.sample(others, len(memories)), chance)]
+        for words, needs in asked:
+            if match := await match_of(store, path.stem, words):
+                found.append(Example(path.stem, "words", words, needs, match))
     return found
 
 
@@ -141,8 +157,8 @@ class Teacher:
     def teach(self, groups: set[str]) -> dict[str, list[float]]:
         """Return weights taught by the examples of these groups."""
         used = [each for each in self.examples if each.group in groups]
-        prompts = {each.prompt: each.needs for each in used if each.kind.endswith("memories")}
-        questions = {each.prompt for each in used if not each.kind.endswith("memories")}
+        prompts = {each.prompt: each.needs for each in used if each.kind not in QUESTIONS}
+        questions = {each.prompt for each in used if each.kind in QUESTIONS}
         weights = {
             "calls_for_memory": self._teach_prompts(prompts, PROMPT_PENALTY),
             "asks_what_was_said": self._teach_prompts(
@@ -153,7 +169,7 @@ class Teacher:
         for each in used:
             counts[each.kind, each.needs] += 1
         weight = {
-            key: (QUESTION_WEIGHT if key[1] and not key[0].endswith("memories") else 1.0) * 250 / count
+            key: (QUESTION_WEIGHT if key[1] and key[0] in QUESTIONS else 1.0) * 250 / count
             for key, count in counts.items()
         }
         rows = np.array([self.figures(each, weights) for each in used])
@@ -203,20 +219,22 @@ async def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--floor", type=float, default=0.35, help="what is to become 0.5")
-    parser.add_argument("--examples", type=Path, help="a file in which examples are kept between runs")
+    parser.add_argument("--questions", type=Path, help="a file in which examples of questions are kept between runs")
     given = parser.parse_args()
-    if given.examples and given.examples.exists():
-        rows = json.loads(given.examples.read_text())
-        examples = [Example(*row[:4], QuestionMatch(*row[4])) for row in rows]
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            async with await memstore.open_async(
-                f"embedded:{folder}/store", settings={"embedder": ONNX_MINILM}
-            ) as store:
-                examples = [*await examples_of_persons(store), *await examples_of_questions(store, given.data)]
-        if given.examples:
-            rows = [(each.group, each.kind, each.prompt, each.needs, each.match) for each in examples]
-            given.examples.write_text(json.dumps(rows))
+    questions = list[Example]()
+    if given.questions and given.questions.exists():
+        questions = [Example(*row[:4], QuestionMatch(*row[4])) for row in json.loads(given.questions.read_text())]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"embedder": ONNX_MINILM}
+        async with await memstore.open_async(f"embedded:{folder}/store", settings=settings) as store:
+            examples = [
+                *await examples_of_persons(store),
+                *(questions or await examples_of_questions(store, given.data)),
+            ]
+    if given.questions and not questions:
+        of_questions = (each for each in examples if each.kind in QUESTIONS)
+        rows = [(each.group, each.kind, each.prompt, each.needs, each.match) for each in of_questions]
+        given.questions.write_text(json.dumps(rows))
     teacher, groups = Teacher(examples), sorted({each.group for each in examples})
     judged = [0.0] * len(examples)
     for fold in range(4):

@@ -116,7 +116,7 @@ class _Session:
     turns: int = 0
     asking: threading.Thread | None = None
     may_ask: threading.Event = field(default_factory=threading.Event)
-    outcomes: list[tuple[int, list[str]]] = field(default_factory=list)
+    outcomes: list[tuple[int, int, list[str]]] = field(default_factory=list)
     has_told_of_backlog: bool = False
     stored_scope: ConversationScope | None = None
     explanation: str = ""
@@ -190,14 +190,18 @@ class _Session:
     ) -> None:
         try:
             report = self.store.derive(user=self.scope.user.name, progress=progress, on_call=on_call)
-            self.outcomes.append((report.facts, [*report.failed, *(report.waiting if may_ask() else ())]))
+            problems = [*report.failed, *(report.waiting if may_ask() else ())]
+            self.outcomes.append((report.facts, report.quarantined, problems))
         except Exception as error:
             # Whatever it is: it costs the chat what it would have found, and nothing else.
-            self.outcomes.append((0, [str(error)]))
+            self.outcomes.append((0, 0, [str(error)]))
 
     def _print_outcomes(self) -> None:
         while self.outcomes:
-            facts, problems = self.outcomes.pop(0)
+            facts, waiting, problems = self.outcomes.pop(0)
+            if waiting and "waiting" not in self.printed:
+                self.printed.add("waiting")
+                echo_hint(f"what is found waits until you accept it: memstore review -u {self.scope.user.name}")
             if facts and sys.stdin.isatty() and sys.stdout.isatty():
                 echo_hint(f"{quantify(facts, 'new fact')}; /facts lists what is known")
             for text in problems:

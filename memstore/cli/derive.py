@@ -67,7 +67,7 @@ def _summary(report: DeriveReport) -> str:
     if report.redone:
         done.append(f"{report.redone} conversations made anew")
     if report.quarantined:
-        done.append(f"{report.quarantined} facts wait to be confirmed")
+        done.append(f"{quantify(report.quarantined, 'fact')} to review (memstore review)")
     costs = [f"{each.deriver} by {output.describe_usage(each)}" for each in report.usage]
     return "\n".join(["; ".join(done), *costs])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,7 +18,7 @@ from memstore.cli.session import hint_why_little, open_store
 if TYPE_CHECKING:
     from memstore import UserScope
     from memstore.client.user_facts import FactInput
-    from memstore.models import Fact, FactChange, Hit
+    from memstore.models import Fact, FactChange, Hit, InboxItem
 
 fact_app = options.group("Look after facts by hand.")
 FactArgument = Annotated[str, options.id_argument("fact")]
@@ -177,6 +178,56 @@ def print_facts(facts: Sequence[Fact], empty: str = "") -> None:
         for each in facts
     ]
     output.print_rows(facts, columns, rows, empty)
+
+
+def review(
+    user: options.UserOption,
+    accept: Annotated[list[str] | None, option("ID", "Accept this fact; may be repeated. all: each.")] = None,
+    refuse: Annotated[list[str] | None, option("ID", "Refuse this fact; may be repeated. all: each.")] = None,
+) -> None:
+    """Accept or refuse the facts that wait: those that nobody trusted says, and all where MEMSTORE_REVIEW_FACTS is set.
+
+    Without options, at a terminal, each is shown with the words that say it; otherwise they are listed.
+    """
+    with open_store() as store:
+        scope = store.user(user)
+        waiting = _read_inbox(scope)
+        if accept or refuse:
+            chosen = [_find_waiting(scope, waiting, names or ()) for names in (accept, refuse)]
+            accepted, refused = scope.review(accept=chosen[0], refuse=chosen[1])
+            result = {"accepted": accepted, "refused": refused}
+            output.print_result(output.to_json(result), f"{len(accepted)} accepted, {len(refused)} refused")
+        elif not waiting or options.common.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            rows = [(output.short_id(item.fact.id), item.fact.text, " … ".join(item.quotes)) for item in waiting]
+            output.print_rows(waiting, ("id", "fact", "said"), rows, "nothing waits")
+        else:
+            _ask_about(scope, waiting)
+
+
+def _read_inbox(scope: UserScope) -> list[InboxItem]:
+    waiting: list[InboxItem] = []
+    while page := scope.inbox(before=waiting[-1].fact if waiting else None, limit=500):
+        waiting += page
+    return waiting
+
+
+def _find_waiting(scope: UserScope, waiting: Sequence[InboxItem], names: Sequence[str]) -> list[UUID]:
+    if "all" in names:
+        return [item.fact.id for item in waiting]
+    return [scope.resolve_id(name, kind="fact") for name in names]
+
+
+def _ask_about(scope: UserScope, waiting: Sequence[InboxItem]) -> None:
+    """Show each fact that waits, and do what is typed."""
+    for number, item in enumerate(waiting, 1):
+        print(f"\n{number} of {len(waiting)}: {output.one_line(item.fact.text)}")
+        for quote in item.quotes:
+            print(f"    “{output.one_line(quote)}”")
+        answer = input("[a]ccept, [r]efuse, [s]kip, [q]uit? ").strip().lower()[:1]
+        if answer == "q":
+            break
+        if answer in ("a", "r"):
+            scope.review(**{"accept" if answer == "a" else "refuse": [item.fact]})
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -176,13 +177,15 @@ class AsyncMemoryStore:
         *,
         user: str | None = None,
         redo: str | None = None,
+        review: bool = False,
         progress: Progress | None = None,
         on_call: OnCall | None = None,
     ) -> DeriveReport:
         """Embed, summarize and extract facts from pending messages, here and now, of every user or of one.
 
         With `redo="facts"` or `"summaries"` rows by other recipes are made anew too, each conversation's in one
-        transaction; manual changes of facts stay.
+        transaction; manual changes of facts stay. Under `review`, as by the setting `review_facts`, new facts wait in
+        `user.inbox()`.
 
         `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
         begins and as it ends. Both are called from whatever thread this runs in.
@@ -194,6 +197,9 @@ class AsyncMemoryStore:
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
             dependencies = await self._runtime.load_dependencies()
+            if review:
+                settings = dependencies.settings.model_copy(update={"review_facts": True})
+                dependencies = replace(dependencies, settings=settings)
             watch = progress or _ignore
             report = await derive(
                 self._database, dependencies, part, redo=redo, progress=watch, on_call=on_call or _ignore

@@ -290,9 +290,9 @@ class AntecedentFinder:
         return antecedent is None or not is_question(antecedent.text)
 
 
-def _repeats(hit: Hit, said: Collection[UUID]) -> bool:
+def _repeats(hit: Hit, said: set[UUID]) -> bool:
     """Whether a hit is a summary of a few messages that are all hits themselves: it quotes them."""
-    return hit.tier == Tier.SUMMARIES and 0 < len(hit.sources) <= MAX_REPEATED and said >= set(hit.sources)
+    return hit.tier == Tier.SUMMARIES and 0 < len(hit.sources) <= MAX_REPEATED and said.issuperset(hit.sources)
 
 
 def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) -> Iterator[Hit]:

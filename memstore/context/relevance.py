@@ -24,6 +24,8 @@ from memstore.search.relevance import QuestionMatch
 WEIGHTS_FILE = Path(__file__).with_name("relevance.json")
 # The default for coding agents and MCP: where nothing above it is stored, nothing is told.
 DEFAULT_MIN_RELEVANCE = 0.5
+# A prompt unlike any that was learnt from may have a logit of any size.
+MAX_CALLS = 4.0
 
 
 @cache
@@ -44,6 +46,7 @@ def relevance(prompt: str, match: QuestionMatch | None) -> float:
 
 def figures(calls: float, asks: float, match: QuestionMatch) -> list[float]:
     """Return what is weighed: each figure, and the products of those that depend on each other."""
+    calls = min(max(calls, -MAX_CALLS), MAX_CALLS)
     size = math.log(max(match.chunks, 1))
     nearest, meaning, other, covered = match.nearest, match.best_meaning, match.best_other, match.covered
     named, overview = float(match.names_speaker), float(match.asks_for_overview)

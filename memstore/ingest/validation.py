@@ -400,9 +400,16 @@ def validate_fact_instructions(value: object) -> str | None:
     return text
 
 
+def validate_review(value: object) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise InvalidInput(f"review_facts={value!r:.60}: give True or False, or None for the store's setting.")
+    return value
+
+
 # Settings that a user and a conversation may have of their own; those of contexts are in `memstore.context.request`.
 OWN_SETTINGS: Mapping[str, Callable[[object], Any]] = {
     RETENTION_SETTING: validate_days,
     "fact_instructions": validate_fact_instructions,
     "fact_types": validate_fact_types,
+    "review_facts": validate_review,
 }

@@ -41,6 +41,7 @@ from memstore.models.facts import (
     FactStep as FactStep,
     FactType as FactType,
     Importance as Importance,
+    InboxItem as InboxItem,
     KnownFact as KnownFact,
     kind_of as kind_of,
     latest_first as latest_first,

@@ -95,8 +95,8 @@ class Reason(StrEnum):
     )
     NOT_RELEVANT = (
         "less relevant than asked for",
-        "nothing is recalled for the question: what is stored is less relevant than "
-        "[`min_relevance`](contexts.md#silence)",
+        "the question got nothing, since nothing is stored that is as relevant as "
+        "[`min_relevance`](contexts.md#silence) asks",
     )
     NOT_VISIBLE = "not visible", "this viewer may not see it; no `explain()` shows its text, now or later"
     UNPAIRED = "unpaired tool call", "the call or some of its results are missing, which every API refuses"

@@ -211,3 +211,11 @@ class Entity:
     name: str
     facts: tuple[Fact, ...]
     edges: tuple[Edge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InboxItem:
+    """A fact that waits until a person accepts it, and the words that say it."""
+
+    fact: Fact
+    quotes: tuple[str, ...]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -70,7 +69,8 @@ class RankedChunk:
         return round(sum(self.parts.values()), 6)
 
 
-class RankedChunks(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RankedChunks:
     """The chunks that a ranking is of: the `allowed` rows of an index, and the figures of all the user's chunks."""
 
     index: UserIndex

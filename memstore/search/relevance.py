@@ -30,7 +30,7 @@ class QuestionMatch(NamedTuple):
 
     `nearest` is the best cosine, `best_meaning` that of the best hit with its neighbours, both in deviations;
     `best_other` what its other signals add. Of the weight of the question's words `covered` is the share that one chunk
-    with its neighbours has, and `unknown` that of words which nothing stored has; `rarest_unknown` is the greatest
+    with its neighbours has, and `unknown` that of words which none has; `rarest_unknown` is the greatest
     weight of such a word.
     """
 
@@ -50,17 +50,19 @@ def measure(ranking: Ranking, features: QueryFeatures) -> QuestionMatch | None:
     best = next(ranking.of_tiers(*Tier), None)
     if best is None or ranking.ranked is None:
         return None
-    index, corpus, allowed = ranking.ranked
+    index, corpus, allowed = ranking.ranked.index, ranking.ranked.corpus, ranking.ranked.allowed
     mean, deviation = _background(index)
     nearest = 0.0 if features.vector is None else signals.rough_cosines(index, features.vector)[allowed].max()
     meaning = best.parts.get("semantic", 0.0) + best.parts.get("semantic_neighbours", 0.0)
     weights = np.zeros(len(features.terms))
     covered = np.zeros(len(index))
+    is_allowed = np.zeros(len(index), dtype=np.bool_)
+    is_allowed[allowed] = True
     is_known = np.zeros(len(features.terms), dtype=np.bool_)
     for place, number in enumerate(features.terms.values()):
         rows = index.rows_with_term(number)[0]
         holding = len(rows) if corpus.holding is None else corpus.holding.get(number, 0)
-        weights[place], is_known[place] = idf(holding, corpus.chunks), holding > 0
+        weights[place], is_known[place] = idf(holding, corpus.chunks), is_allowed[rows].any()
         has_term = np.zeros(len(index) + 1)
         has_term[rows] = 1.0
         covered += weights[place] * has_term[index.neighbours].max(axis=0)[: len(index)]

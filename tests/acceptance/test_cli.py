@@ -491,6 +491,10 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     again = here("fact", "undo", history[1]["id"], *of_alice)
     assert (again.code, "undo the later change first" in again.err) == (1, True)
     assert "preference" in here("facts", "--type", "hobby", *of_alice).err
+    assert here("review", *of_alice).json[0]["fact"]["id"] == str(waiting.id)
+    assert "Alice lives in Porto." in here("review", "-u", "alice").out
+    assert here("review", *of_alice, "--accept", str(waiting.id)[:8]).json["accepted"][0]["state"] == "active"
+    assert here("review", "-u", "alice", "--refuse", "all").out == "0 accepted, 0 refused\n"
     assert here("fact", "confirm", str(waiting.id)[:8], *of_alice).json["state"] == "active"
     assert here("fact", "retract", str(waiting.id)[:12], "-u", "bo").code == 2, "another user's"
     mark = ("fact", "mark", str(waiting.id), "-u", "alice")

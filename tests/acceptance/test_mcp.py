@@ -212,7 +212,7 @@ async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) ->
     async with model_of(url, mcp_memories="quarantined") as model:
         kept = await model.call("add_memory", text="The user banks with Evil Corp.", type="identity")
         assert kept["memory"]["state"] == "quarantined"
-        assert "once its user confirms it" in kept["note"]
+        assert "once its user accepts it" in kept["note"]
         [leeds] = (await model.call("list_memories"))["memories"]
         moved = await model.call("update_memory", id=leeds["id"], text="The user lives in Porto.")
         assert (moved["memory"]["state"], "replaced" in moved) == ("quarantined", False)

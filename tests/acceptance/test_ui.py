@@ -325,3 +325,23 @@ async def test_what_waits_in_quarantine_is_confirmed(store: AsyncMemoryStore) ->
         await sent(client, await read(client, here), "/confirm")
         assert (await alice.fact(waiting.id)).state == "active"
         assert "/confirm" not in (await client.get(here)).text
+
+
+async def test_the_inbox_shows_the_words_and_takes_one_or_all(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for text in ("Ann owns a kayak.", "Bo owns a canoe.", "Cy owns a raft."):
+        await alice.conversation("boats").add("user", text, metadata={"trust": "untrusted"})
+    await store.derive()
+    waiting = await alice.inbox()
+    assert len(waiting) == 3
+    async with looking(store, writes=True) as client:
+        page = (await client.get("/ui/users/alice/inbox")).text
+        assert all(str(escape(quote)) in page for item in waiting for quote in item.quotes)
+        assert (page.count('accesskey="a"'), page.count('accesskey="r"'), "Accept all 3" in page) == (1, 1, True)
+        one, *others = (str(item.fact.id) for item in waiting)
+        for fields in ({"refuse": one}, {"accept": " ".join(others)}):
+            answer = await client.post("/ui/users/alice/inbox", data=fields, headers=OURS)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/ui/users/alice/inbox")
+        assert (await client.post("/ui/users/alice/inbox", data={"accept": "x"}, headers=OURS)).status_code == 422
+        assert "Nothing waits" in (await client.get("/ui/users/alice/inbox")).text
+    assert {str(fact.id) for fact in await alice.facts()} == set(others)

@@ -322,7 +322,8 @@ class UserScope(UserFacts):
         """Set settings of the user's own; others stay, and None removes one.
 
         `message_retention_days` is how long messages are kept, in all conversations without a setting of their own.
-        `fact_instructions` and `fact_types` add to what the store's settings say about facts.
+        `fact_instructions` and `fact_types` add to what the store's settings say about facts. With `review_facts`
+        derived facts wait in `inbox`.
         """
         for name in settings:
             check_choice("A user's setting", name, list(OWN_SETTINGS))

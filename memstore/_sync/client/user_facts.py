@@ -29,11 +29,14 @@ from memstore.models import (
     FACT_STATES,
     FACT_TYPES,
     NORMAL,
+    QUARANTINED,
     Entity,
     Fact,
     FactChange,
     FactColumns,
+    FactSpan,
     Importance,
+    InboxItem,
     Profile,
     latest_first,
 )
@@ -256,6 +259,37 @@ class UserFacts:
         new = redact_fact(new, self._runtime.redactor)
         return self._store(manual_edits.edit_fact, self.id, old, new)
 
+    def inbox(self, *, limit: int = 100, before: Fact | UUID | None = None) -> list[InboxItem]:
+        """Return the facts that wait to be accepted, with the words that say them, as pages of `facts`.
+
+        They are in no context, recall or profile. `review` accepts and refuses them.
+        """
+        waiting = self.facts(state=QUARANTINED, limit=limit, before=before)
+        said = [span.message_id for fact in waiting for span in fact.spans]
+        with self._database.user_transaction(self.id) as tx:
+            texts = {id: message.text or "" for id, message in (messages.by_ids(tx, said)).items()}
+        items = []
+        for fact in waiting:
+            quotes = (_quote(texts[span.message_id], span) for span in fact.spans if span.message_id in texts)
+            items.append(InboxItem(fact, tuple(quotes)))
+        return items
+
+    def review(
+        self, *, accept: Sequence[Fact | UUID] = (), refuse: Sequence[Fact | UUID] = ()
+    ) -> tuple[list[Fact], list[Fact]]:
+        """Accept and refuse facts of the inbox; return them as they are now.
+
+        Each is `confirm_fact` or `retract_fact`. Those that were said first are accepted first, so that of two values
+        the later one holds. A refused fact does not come back where it is said again; `undo` brings it back.
+        """
+        wanted = to_uuids([to_uuid(fact) for fact in accept], "accept")
+        known = {fact.id: fact for fact in self.facts(state=None, ids=wanted)} if wanted else {}
+        if unknown := [id for id in wanted if id not in known]:
+            raise NotFound(f"This user has no fact {unknown[0]}. Nothing was accepted or refused.")
+        in_order = sorted(known.values(), key=lambda fact: (fact.occurred_at, fact.id))
+        accepted = [self.confirm_fact(fact) for fact in in_order]
+        return accepted, [self.retract_fact(fact) for fact in refuse]
+
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
 
@@ -289,6 +323,10 @@ class UserFacts:
         stored = self._stored_fact(to_uuid(fact))
         with self._database.user_transaction(self.id) as tx:
             return facts.history(tx, stored)
+
+
+def _quote(text: str, span: FactSpan) -> str:
+    return text if span.start is None or span.stop is None else text[span.start : span.stop]
 
 
 def _read_columns(text: str | None, columns: Mapping[str, Any]) -> dict[str, Any]:

@@ -76,8 +76,8 @@ def _prepare(
         if user is None:
             return ImportProblem(record.where, NO_USER)
         redactor.reject_secret_names(user=user, conversation=record.conversation)
-        described = map(redactor.redact, (record.title, record.channel, record.scope))
-        conversation = ConversationRef(user, record.conversation, *described)
+        title, channel, scope = map(redactor.redact, (record.title, record.channel, record.scope))
+        conversation = ConversationRef(user, record.conversation, title, channel, scope)
         row = build_row(record.message, conversation, max_bytes)
         if untrusted:
             vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}

@@ -137,6 +137,11 @@ def settings_of(tx: Transaction, conversation: UUID, *, as_of: datetime | None =
     return row.settings if row else {}
 
 
+def reviews_facts(tx: Transaction, conversation: UUID) -> bool | None:
+    """Return whether the user reviews what is derived of a conversation; None where neither has a setting."""
+    return tx.value(SQL["reviews_facts"], bool, conversation_id=conversation)
+
+
 def fact_settings(tx: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
     """Return `fact_instructions` and `fact_types` of the user and of a conversation; by default of each, once."""
     return tx.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]

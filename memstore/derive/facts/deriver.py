@@ -29,12 +29,7 @@ from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import MAX_CONTEXT_MESSAGES, LLMExtractor
 from memstore.derive.facts.reader_extractor import ReaderExtractor
-from memstore.derive.facts.reconcile import (
-    Resolution,
-    end_of,
-    reconcile,
-    says_no_more,
-)
+from memstore.derive.facts.reconcile import Resolution, end_of, reconcile, says_no_more
 from memstore.derive.facts.restoring import reapply, restore_spared
 from memstore.derive.facts.slots import READER_RECIPE_PREFIX
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact
@@ -60,13 +55,18 @@ async def apply_fact(
     model: EmbeddingModel | None,
     candidates: Collection[UUID],
     redo: Redo | None = None,
+    *,
+    review: bool = False,
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     `candidates` are facts that may be nearest to it. In a redo those by other recipes take in no source for
-    being alike: they wait to be made anew themselves.
+    being alike: they wait to be made anew themselves. Under `review` it waits, unless an active fact says the same.
     """
     fact, known = new.fact, await _load_known(tx, new, model, candidates)
+    stated = _same_statement(new, known)
+    if review and (stated is None or stated.fact.state != "active"):
+        fact.state = QUARANTINED
     if fact.state == QUARANTINED:
         return await _quarantine(tx, new, known)
     waiting = next((prior for prior in known if prior.fact.state == QUARANTINED), None)
@@ -417,6 +417,10 @@ class FactDeriver:
             await reapply(tx, fact, actor=recipe)
         return counts
 
+    async def _reviews(self, tx: Transaction, conversation: UUID | None) -> bool:
+        own = None if conversation is None else await messages.reviews_facts(tx, conversation)
+        return self.dependencies.settings.review_facts if own is None else own
+
     async def _write(self, tx: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
         new = [new_fact for batch in made for new_fact in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
@@ -426,6 +430,7 @@ class FactDeriver:
             await chunks.lock_user(tx)
             erased = await messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
+            review = await self._reviews(tx, new[0].conversation_id)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = await facts.nearest(
@@ -433,7 +438,7 @@ class FactDeriver:
                 )
                 for new_fact, candidates in zip(group, near, strict=True):
                     if new_fact.fact.id not in erased:
-                        is_new = await apply_fact(tx, new_fact, model, candidates, redo)
+                        is_new = await apply_fact(tx, new_fact, model, candidates, redo, review=review)
                         kind = QUARANTINED if new_fact.fact.state == QUARANTINED else "facts"
                         counts[kind] = counts.get(kind, 0) + is_new
         # After the user was locked, as summaries do: the other way round they would wait for each other.

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from memstore.derive.facts.manual_edits import COLUMN_LIMITS
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
-from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
+from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, InboxItem, Json, Role, Tier
 from memstore.server.http.dependencies import MAX_LIMIT, USER, ConversationDep, Page, PageParams, StrictModel, UserDep
 
 contexts = APIRouter(prefix=USER, tags=["contexts"])
@@ -208,6 +208,33 @@ class ProfileParams(StrictModel):
 async def get_profile(user: UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
     """Return who somebody is, what holds, what is planned, how to answer: a text, its lines with their sources."""
     return (await user.profile(**dict(params))).as_dict()
+
+
+class ReviewRequest(StrictModel):
+    """Facts of the inbox that are accepted, and those that are refused."""
+
+    accept: list[UUID] = Field([], max_length=1000)
+    refuse: list[UUID] = Field([], max_length=1000)
+
+
+class ReviewResponse(BaseModel):
+    accepted: list[Fact]
+    refused: list[Fact]
+
+
+@facts.get("/inbox")
+async def list_inbox(user: UserDep, params: Annotated[PageParams, Query()]) -> Page[InboxItem]:
+    """Return the facts that wait to be accepted, with the words that say them."""
+    (last,) = params.position(tuple[UUID]) or (None,)
+    rows = await user.inbox(before=last, limit=params.limit + 1)
+    return params.page(rows, lambda item: [item.fact.id])
+
+
+@facts.post("/inbox")
+async def review_inbox(user: UserDep, body: ReviewRequest) -> ReviewResponse:
+    """Accept and refuse facts of the inbox: accepted ones are found from now on, refused ones do not come back."""
+    accepted, refused = await user.review(accept=body.accept, refuse=body.refuse)
+    return ReviewResponse(accepted=accepted, refused=refused)
 
 
 @facts.get("/facts/{fact}")

@@ -164,7 +164,7 @@ async def add_memory(
 
 
 async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
-    note = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
+    note = "It is kept, and holds once its user accepts it: memstore review."
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten_id("fact", replaced.id),

@@ -40,6 +40,7 @@ PAGES: dict[str, Page] = {
     "/users/{user:name}/summaries/{id:uuid}": pages.show_summary,
     "/users/{user:name}/facts": pages.list_facts,
     "/users/{user:name}/facts/{id:uuid}": pages.show_fact,
+    "/users/{user:name}/inbox": pages.show_inbox,
     "/users/{user:name}/recall": contexts.show_recall,
     "/users/{user:name}/contexts": contexts.list_contexts,
     "/users/{user:name}/contexts/{id:uuid}": contexts.show_context,
@@ -50,6 +51,7 @@ PAGES: dict[str, Page] = {
 FORMS: dict[str, Page] = {
     "/users/{user:name}/facts/{id:uuid}/confirm": pages.confirm,
     "/users/{user:name}/facts/{id:uuid}/retract": pages.retract,
+    "/users/{user:name}/inbox": pages.review,
     "/users/{user:name}/changes/{id:uuid}/undo": pages.undo,
     "/users/{user:name}/erase/rehearse": pages.rehearse,
     "/users/{user:name}/erase": pages.erase,

@@ -137,6 +137,25 @@ async def list_facts(ui: UIRequest) -> Response:
     return ui.list_page("facts.html", "facts", rows, asked=asked, states=states, types=types)
 
 
+async def show_inbox(ui: UIRequest) -> Response:
+    (last,) = ui.position(tuple[UUID]) or (None,)
+    rows = await ui.user.inbox(before=last, limit=PAGE_SIZE + 1)
+    return ui.list_page("inbox.html", "items", rows)
+
+
+async def review(ui: UIRequest) -> Response:
+    """Accept or refuse a fact, or all that a page shows; lead back to what still waits."""
+    fields = await ui.form()
+    chosen: dict[str, list[UUID]] = {}
+    for action in ("accept", "refuse"):
+        try:
+            chosen[action] = [UUID(id) for id in fields.get(action, "").split()]
+        except ValueError:
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", "That is no id of a fact.") from None
+    await ui.user.review(**chosen)
+    return redirect(url_to("users", ui.user.name, "inbox"))
+
+
 class SourceExcerpt(NamedTuple):
     """Where a fact was said: the message, the words themselves with those before and after; summaries over it."""
 

@@ -55,6 +55,13 @@ FROM users u
 LEFT JOIN conversations c ON c.user_id = %(user_id)s AND (%(conversation_id)s::uuid IS NULL OR c.id = %(conversation_id)s)
 WHERE u.user_id = %(user_id)s
 
+-- reviews_facts --
+-- Whether the user reviews facts of a conversation, by its own setting or theirs.
+SELECT (coalesce(c.settings->'review_facts', u.settings->'review_facts'))::boolean
+FROM users u
+LEFT JOIN conversations c ON c.user_id = %(user_id)s AND c.id = %(conversation_id)s
+WHERE u.user_id = %(user_id)s
+
 -- conversation --
 -- One conversation.
 SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s

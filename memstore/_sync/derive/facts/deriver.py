@@ -50,13 +50,18 @@ def apply_fact(
     model: EmbeddingModel | None,
     candidates: Collection[UUID],
     redo: Redo | None = None,
+    *,
+    review: bool = False,
 ) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     `candidates` are facts that may be nearest to it. In a redo those by other recipes take in no source for
-    being alike: they wait to be made anew themselves.
+    being alike: they wait to be made anew themselves. Under `review` it waits, unless an active fact says the same.
     """
     fact, known = new.fact, _load_known(tx, new, model, candidates)
+    stated = _same_statement(new, known)
+    if review and (stated is None or stated.fact.state != "active"):
+        fact.state = QUARANTINED
     if fact.state == QUARANTINED:
         return _quarantine(tx, new, known)
     waiting = next((prior for prior in known if prior.fact.state == QUARANTINED), None)
@@ -405,6 +410,10 @@ class FactDeriver:
             reapply(tx, fact, actor=recipe)
         return counts
 
+    def _reviews(self, tx: Transaction, conversation: UUID | None) -> bool:
+        own = None if conversation is None else messages.reviews_facts(tx, conversation)
+        return self.dependencies.settings.review_facts if own is None else own
+
     def _write(self, tx: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
         new = [new_fact for batch in made for new_fact in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
@@ -414,6 +423,7 @@ class FactDeriver:
             chunks.lock_user(tx)
             erased = messages.erased_items(tx, [new_fact.fact.id for new_fact in new])
             model = self.dependencies.model
+            review = self._reviews(tx, new[0].conversation_id)
             for start in range(0, len(new), MAX_COMPARED_FACTS):
                 group = new[start : start + MAX_COMPARED_FACTS]
                 near = facts.nearest(
@@ -421,7 +431,7 @@ class FactDeriver:
                 )
                 for new_fact, candidates in zip(group, near, strict=True):
                     if new_fact.fact.id not in erased:
-                        is_new = apply_fact(tx, new_fact, model, candidates, redo)
+                        is_new = apply_fact(tx, new_fact, model, candidates, redo, review=review)
                         kind = QUARANTINED if new_fact.fact.state == QUARANTINED else "facts"
                         counts[kind] = counts.get(kind, 0) + is_new
         # After the user was locked, as summaries do: the other way round they would wait for each other.
