@@ -30,8 +30,6 @@ MAX_EVENT_BYTES = 1 << 24
 # Until a server that failed is started again: each prompt would wait for it.
 RESTART_SECONDS = 60.0
 LOG = Path("log")
-# Where a prompt begins or ends with it, nothing of the session is stored from there on.
-PRIVATE_PATTERN = r"^\s*#private\b|(?<!\S)#private\s*\Z"
 # Another one after every installation.
 VERSION = f"{Path(__file__).stat().st_mtime_ns:x}"
 
@@ -65,6 +63,14 @@ def _read_stdin() -> bytes:
     raise TimeoutError(f"standard input did not end within {WAIT_SECONDS:.0f} seconds")
 
 
+def is_private(prompt: str) -> bool:
+    """Whether nothing of a session is to be stored from this prompt on: it begins or ends with #private.
+
+    Within a text that is code, such as "this.#private".
+    """
+    return re.search(r"^\s*#private\b|(?<!\S)#private\s*\Z", prompt) is not None
+
+
 def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     """Pass an event on; return the context for a prompt, None if nothing is remembered."""
     kind = event.get("hook_event_name") or event.get("type")
@@ -80,7 +86,7 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     session = str(event.get("session_id") or event.get("thread-id"))
     name = sha256(session.encode()).hexdigest()[:32]
     private = Path(f"{name}.private")
-    if kind == PROMPT and re.search(PRIVATE_PATTERN, str(event.get("prompt"))):
+    if kind == PROMPT and is_private(str(event.get("prompt"))):
         private.touch()
     event["private"] = private.exists()
     if kind in ("Stop", "SessionEnd", "agent-turn-complete") and not event["private"]:

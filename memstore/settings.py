@@ -130,7 +130,8 @@ class Settings(BaseSettings):
 
     fact_roles: Many[Literal["user", "assistant", "tool"]] = ("user",)  # whose messages facts are taken from
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
-    review_facts: bool = False  # derived facts wait until a person accepts them
+    # Whether derived facts wait until a person accepts them
+    review_facts: bool = False
     fact_instructions: str = ""  # instructions for a chat model: which facts to write down, in your own words
     fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # in addition to memstore's own
     mcp_memories: Literal["active", "quarantined"] = "active"  # the state of what a model remembers over MCP

@@ -13,8 +13,6 @@ from typing import Any
 
 from memstore.text import read_json
 
-UNREAD_ARGUMENTS = "arguments"
-
 
 def name_of(call: Mapping[str, Any]) -> str:
     """Return the name of the function that is called, or that a definition of a tool is for; "?" without one."""
@@ -35,7 +33,7 @@ def raw_arguments(call: Mapping[str, Any]) -> object:
 def arguments_of(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as an object. Those that are none stand under one key: a context does not fail for them."""
     arguments = raw_arguments(call) or {}
-    return dict(arguments) if isinstance(arguments, Mapping) else {UNREAD_ARGUMENTS: arguments}
+    return dict(arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
 
 
 def arguments_text(call: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
-CONNECTION_STATES = ("08", "28", "3D", "53", "57P")
 NAME = re.compile(r"[\w./-]{1,60}")
 LIBPQ_UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')
 
@@ -72,7 +71,7 @@ def translate(error: Exception, url: str) -> DatabaseError:
             "in the URL (MEMSTORE_DATABASE_URL)."
         )
     if isinstance(error, psycopg.OperationalError | PoolTimeout) and (
-        state is None or state.startswith(CONNECTION_STATES)
+        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
     ):
         return DatabaseUnreachable(
             f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "

@@ -24,8 +24,6 @@ from memstore.providers import TokenCounter
 
 OnConflict = Literal["error", "skip"]
 Keep = Literal["session"]
-# Whoever forgets to erase such a conversation: maintenance does a day later.
-SESSION_SETTINGS = {"keep": "session", "message_retention_days": 1}
 MessageInput = Mapping[str, Any] | Message | NewMessage
 UNCOUNTED_TOKENS = -1
 # Of an import or a restore: what is stored in one transaction, and held in memory.
@@ -304,7 +302,8 @@ def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]
             title=ref.title,
             channel=ref.channel,
             scope=ref.scope,
-            settings=SESSION_SETTINGS if ref.keep == "session" else {},
+            # Maintenance erases a day later what nobody has erased.
+            settings={"keep": "session", "message_retention_days": 1} if ref.keep == "session" else {},
         )
         for ref in conversations
     ]

@@ -142,7 +142,6 @@ def _as_spoken(text: str, subject: str) -> str:
 _HAS_NOT = compile_phrases(
     "I do not have, I do not take, I don't have, I don't take, I no longer has, I no longer takes"
 )
-_NO_MORE = ("", "anymore", "any more", "any longer")
 
 
 def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
@@ -150,7 +149,7 @@ def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
     if note.attribute not in ("condition", "medicine") or note.value is None:
         return False
     is_next = not text[denied.end() : note.value.start].strip()
-    return is_next and text[note.value.stop :].strip(" .!").casefold() in _NO_MORE
+    return is_next and text[note.value.stop :].strip(" .!").casefold() in ("", "anymore", "any more", "any longer")
 
 
 _THIRD = re.compile(r"(?<=^ )\w+s(?:n['’]t)?\b")

@@ -32,8 +32,6 @@ CHANGED_TOKEN = 2904
 MAX_STATEMENT_TOKENS = 60
 # What a prompt calls for stands in its first tokens, or a paste hides it.
 MAX_PROMPT_TOKENS = 120
-# The output of the layers that both readings share.
-SHARED_OUTPUT = "layer_2_result"
 # Longer ones are pastes, and their ends are not read.
 MAX_MESSAGE_CHARS = 40_000
 # What two processors compute otherwise is not compared.
@@ -73,7 +71,8 @@ class Reader:
         """Return what the first layers make of a prompt: the mean of its tokens' vectors; zeros of an empty one."""
         text = replace_surrogates(text[: 8 * MAX_PROMPT_TOKENS])
         ids = self._tokenizer.encode(text, add_special_tokens=False).ids[:MAX_PROMPT_TOKENS]
-        rows = self._run(SHARED_OUTPUT, [], ids)[2:-1]
+        # Both readings share the layers up to this one.
+        rows = self._run("layer_2_result", [], ids)[2:-1]
         mean: NDArray[np.float32] = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1], dtype=np.float32)
         return mean
 

@@ -40,7 +40,6 @@ MAX_VERBATIM_TOKENS = 60
 # A longer one is a list or a listing, and would fill a summary alone.
 MAX_SENTENCE_TOKENS = 80
 SAME_SPEAKER_PREFIX = " "
-LINES_RECIPE_PREFIX = "extractive/"
 # A row without words: no chunk, no line of a context.
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"
 
@@ -161,7 +160,7 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     lines: list[Line] = []
     for summary in summaries:
         day, speaker = format_day(summary.occurred_at), "?"
-        if not summary.recipe.startswith(LINES_RECIPE_PREFIX):
+        if not summary.recipe.startswith("extractive/"):
             lines += [Line(day, "Summary", text) for text in _sentences(summary.text)]
             continue
         for line in summary.text.splitlines():

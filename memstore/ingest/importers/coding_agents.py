@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from memstore.hook import PRIVATE_PATTERN
+from memstore.hook import is_private
 from memstore.models import ADDRESSEE, TRUST, UNTRUSTED, Json
 
 from .base import IgnoredContent, Importer, ImportItem, Message, digest, make_storable, time_or_none
@@ -28,8 +28,6 @@ NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
 SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
-# Not within a text: "this.#private" is code.
-PRIVATE_MARK = re.compile(PRIVATE_PATTERN)
 _NOTICE_LINES = (
     "[Request interrupted by user",
     "# AGENTS.md instructions for ",
@@ -108,7 +106,7 @@ class PrivateSessions:
 
     def without(self, session: str, messages: Iterable[Message | IgnoredContent]) -> Iterator[Message | IgnoredContent]:
         for message in messages:
-            if isinstance(message, dict) and message["role"] == "user" and PRIVATE_MARK.search(message["content"]):
+            if isinstance(message, dict) and message["role"] == "user" and is_private(message["content"]):
                 self._sessions.add(session)
             yield IgnoredContent("private turns") if session in self._sessions else message
 

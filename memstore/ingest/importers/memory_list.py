@@ -19,17 +19,12 @@ from .base import Importer, ImportItem
 from .files import MAX_LINE_BYTES, ImportProblem, OpenFile, is_single, numbered_lines, open_files, read_start
 from .memories import SavedMemories
 
-CHANNEL = "imported"
 _ENTRY = re.compile(
     r"\s*(?:[-*+•]|\d+[.)])?\s*\[(?P<date>\d{4}(?:-\d\d(?:-\d\d)?)?|unknown|unbekannt|n/?a|no date)\]"
     r"[\s:–—-]*(?P<text>.*\S)",
     re.IGNORECASE,
 )
-_BULLET = re.compile(r"\s*(?:[-*+•]|\d+[.)])\s+")
 _HEADING = re.compile(r"\s*(?:#+\s*|\*\*|__)(?P<title>.*?)[\s:*_#]*$")
-_RULES = re.compile(r"instructions|anweisungen|rules", re.IGNORECASE)
-# Fences of a code block, rules between parts, quotations without a word.
-_EMPTY = re.compile(r"\s*(?:```.*|~~~.*|[-*_=>]*)\s*")
 
 
 class MemoryList(Importer):
@@ -45,7 +40,7 @@ class MemoryList(Importer):
         return any(_is_list(read_start(file).decode("utf-8", "replace")) for file in open_files(path, cls.files))
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        memories, kind = SavedMemories(CHANNEL), _kind_of("")
+        memories, kind = SavedMemories("imported"), _kind_of("")
         for number, line in numbered_lines(file.stream.readline, MAX_LINE_BYTES):
             where = f"{file.where}, line {number}"
             if line is None:
@@ -57,20 +52,26 @@ class MemoryList(Importer):
                     memories.add(entry["text"], kind, where, _time_of(entry["date"]))
                 elif heading := _HEADING.fullmatch(text):
                     kind = _kind_of(heading["title"])
-                elif not _EMPTY.fullmatch(text):
-                    memories.add(_BULLET.sub("", text, count=1), kind, where, None)
+                elif not _is_empty(text):
+                    memories.add(text.strip().lstrip("-*+•0123456789.) "), kind, where, None)
             except ValueError as error:
                 yield ImportProblem(where, f"it has no day of a calendar: {error}; {self.advice}")
         yield from memories.by_time()
 
 
 def _is_list(text: str) -> bool:
-    lines = [line for line in text.splitlines() if not _EMPTY.fullmatch(line) and not _HEADING.fullmatch(line)]
+    lines = [line for line in text.splitlines() if not _is_empty(line) and not _HEADING.fullmatch(line)]
     return 3 * sum(_ENTRY.fullmatch(line) is not None for line in lines) >= 2 * max(len(lines), 1)
 
 
 def _kind_of(title: str) -> ImportedMemory:
-    return "instructions" if _RULES.search(title) else "saved memory"
+    rules = ("instructions", "anweisungen", "rules")
+    return "instructions" if any(word in title.casefold() for word in rules) else "saved memory"
+
+
+def _is_empty(line: str) -> bool:
+    """Whether a line is blank, a rule, or the fence of a block of code."""
+    return line.lstrip().startswith(("```", "~~~")) or not line.strip("-*_=> \t")
 
 
 def _time_of(date: str) -> datetime | None:

@@ -411,8 +411,8 @@ class FactDeriver:
         return counts
 
     def _reviews(self, tx: Transaction, conversation: UUID | None) -> bool:
-        own = None if conversation is None else messages.reviews_facts(tx, conversation)
-        return self.dependencies.settings.review_facts if own is None else own
+        setting = None if conversation is None else messages.reviews_facts(tx, conversation)
+        return self.dependencies.settings.review_facts if setting is None else setting
 
     def _write(self, tx: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
         new = [new_fact for batch in made for new_fact in batch.facts]
