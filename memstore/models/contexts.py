@@ -95,8 +95,8 @@ class Reason(StrEnum):
     )
     NOT_RELEVANT = (
         "less relevant than asked for",
-        "the question got nothing, since nothing is stored that is as relevant as "
-        "[`min_relevance`](contexts.md#silence) asks",
+        "the context has no facts and no hits: nothing stored has the relevance that "
+        "[`min_relevance`](contexts.md#silence) asks for",
     )
     NOT_VISIBLE = "not visible", "this viewer may not see it; no `explain()` shows its text, now or later"
     UNPAIRED = "unpaired tool call", "the call or some of its results are missing, which every API refuses"
