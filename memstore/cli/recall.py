@@ -223,7 +223,10 @@ def _ask_about(scope: UserScope, waiting: Sequence[InboxItem]) -> None:
         print(f"\n{number} of {len(waiting)}: {output.one_line(item.fact.text)}")
         for quote in item.quotes:
             print(f"    “{output.one_line(quote)}”")
-        answer = input("[a]ccept, [r]efuse, [s]kip, [q]uit? ").strip().lower()[:1]
+        try:
+            answer = input("[a]ccept, [r]efuse, [s]kip, [q]uit? ").strip().lower()[:1]
+        except EOFError:
+            break
         if answer == "q":
             break
         if answer in ("a", "r"):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar, Literal
 
@@ -106,6 +106,17 @@ class PlainText:
         ]
         system = [content.system] if content.system else []
         return RenderedPrompt(text="\n\n".join([*system, *(f"# {name}\n{text}" for name, text in sections if text)]))
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """The same text without the question, which the session of an agent has itself."""
+
+    name: ClassVar[str] = "memory"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a text, without the question."""
+        return PlainText().render(replace(content, question=None))
 
 
 def _conversation_text(turns: Sequence[Entry]) -> str:

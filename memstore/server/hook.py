@@ -15,16 +15,15 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
 from memstore.context.utterances import says_nothing
 from memstore.errors import InvalidInput, MemstoreError
-from memstore.formats import PlainText, PromptContent, RenderedPrompt
+from memstore.formats import MemoryText
 from memstore.hook import MAX_EVENT_BYTES, PROMPT, VERSION
 from memstore.ingest.importers.coding_agents import ClaudeCode, Codex, find_project
 from memstore.ingest.importers.files import has_name
@@ -43,16 +42,6 @@ RETRY_SECONDS = 60.0
 FLUSH_SECONDS, MAX_FLUSH_SECONDS = 1.0, 20.0
 
 logger = logging.getLogger("memstore")
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryText:
-    """A context as one text, without the question: the session has that itself."""
-
-    name: ClassVar[str] = "memory"
-
-    def render(self, content: PromptContent) -> RenderedPrompt:
-        return PlainText().render(replace(content, question=None))
 
 
 class HookServer:
