@@ -26,6 +26,7 @@ from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
 from memstore.errors import MemstoreError
 from memstore.formats import MemoryText
 from memstore.models import Json, Message
+from memstore.settings import load as load_settings
 from memstore.store.embedded import embedded_folder, is_embedded
 
 logger = logging.getLogger(__name__)
@@ -192,11 +193,12 @@ class MemstoreMemoryProvider(MemoryProvider):
     def get_config_schema(self) -> list[Json]:
         """Return the one question of `hermes memory setup`."""
         about = "Where the store is: a Postgres URL, or nothing for an embedded one"
-        return [{"key": "database_url", "description": about, "env_var": "MEMSTORE_DATABASE_URL", "secret": True}]
+        is_secret = True
+        return [{"key": "database_url", "description": about, "env_var": "MEMSTORE_DATABASE_URL", "secret": is_secret}]
 
     def backup_paths(self) -> list[str]:
         """Return the folder of an embedded store, which `hermes backup` takes along."""
-        url = memstore.Settings().database_url
+        url = load_settings({}).database_url
         return [str(embedded_folder(url))] if is_embedded(url) else []
 
 
