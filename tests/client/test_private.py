@@ -92,9 +92,12 @@ async def test_its_messages_are_those_of_a_conversation(url: str) -> None:
                 await talk.add("user", "Other.", external_id="1")
         assert answers[0] == answers[1]
         assert await alice.conversation("a", private=True).messages() == []
-        for refused in (talks[0].update(title="t"), talks[0].summarize(), talks[0].erase()):
-            with pytest.raises(InvalidInput, match="is private"):
-                await refused
+        with pytest.raises(InvalidInput, match="is private"):
+            await talks[0].update(title="t")
+        with pytest.raises(InvalidInput, match="is private"):
+            await talks[0].summarize()
+        with pytest.raises(InvalidInput, match="is private"):
+            await talks[0].erase()
         assert (await talks[0].info(), await talks[0].summaries(), await talks[0].receipts()) == (None, [], [])
 
 
