@@ -83,13 +83,14 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     status = Path().stat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
         raise PermissionError(f"{folder} is open to others: they could read turns, and answer prompts")
-    session = str(event.get("session_id") or event.get("thread-id"))
+    is_turn = kind in ("Stop", "SessionEnd", "agent-turn-complete")
+    session = str(event.get("session_id") or (event["thread-id"] if is_turn else None))
     name = sha256(session.encode()).hexdigest()[:32]
     private = Path(f"{name}.private")
     if kind == PROMPT and is_private(str(event.get("prompt"))):
         private.touch()
     event["private"] = private.exists()
-    if kind in ("Stop", "SessionEnd", "agent-turn-complete") and not event["private"]:
+    if is_turn and not event["private"]:
         file = Path(f"{os.getpid()}.new")
         # Codex would give what the person wrote, too.
         columns = (

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gzip
 import json
 import random
 import re
+import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -35,6 +35,9 @@ from memstore.search.relevance import QuestionMatch, measure
 from memstore.settings import ONNX_MINILM
 from memstore.store import chunks
 from memstore.store.chunks import Filters
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+import data as data_sets
 
 PERSONS = Path(__file__).parent / "relevance"
 QUESTIONS = ("locomo", "beam")
@@ -57,12 +60,6 @@ class Example:
     match: QuestionMatch
 
 
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file, one a line."""
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        yield from map(json.loads, file)
-
-
 async def match_of(store: memstore.AsyncMemoryStore, user: str, prompt: str) -> QuestionMatch | None:
     """Return how well what a user has stored matches a prompt."""
     database, embedder, user_id = store._database, store._runtime.embedder, ids.user_id(user)
@@ -77,17 +74,16 @@ async def examples_of_questions(store: memstore.AsyncMemoryStore, data: Path) ->
     """Return the questions of LoCoMo and BEAM, asked of their own store and of others."""
     chance, found = random.Random(1), list[Example]()
     for kind, history in (("locomo", "locomo-dev"), ("beam", "beam-100K-dev")):
-        suffix = ".jsonl" if kind == "locomo" else ".jsonl.gz"
-        await store.import_file(data / f"{history}{suffix}")
+        await store.import_file(data_sets.file(data, history))
         await store.derive()
-        questions = [each for each in read_lines(data / f"{history}-questions{suffix}") if each["evidence"]]
-        questions = [each for each in questions if each["category"] not in ("adversarial", "abstention")]
-        users = sorted({each["user"] for each in questions})
+        questions = data_sets.questions(data, history)
+        questions = [each for each in questions if each.category not in ("adversarial", "abstention")]
+        users = sorted({each.user for each in questions})
         for each in questions:
-            others = chance.sample([user for user in users if user != each["user"]], WRONG_STORES)
-            for user in (each["user"], *others):
-                if match := await match_of(store, user, each["question"]):
-                    found.append(Example(each["user"], kind, each["question"], user == each["user"], match))
+            others = chance.sample([user for user in users if user != each.user], WRONG_STORES)
+            for user in (each.user, *others):
+                if match := await match_of(store, user, each.text):
+                    found.append(Example(each.user, kind, each.text, user == each.user, match))
     return found
 
 

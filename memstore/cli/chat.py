@@ -102,7 +102,7 @@ class _Session:
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     `margin` tokens are kept free, as the server was seen to count more than we did. `turns` are those since a
     model was asked for facts. `outcomes` are new facts and problems that are not printed yet.
-    `stored_scope` is the conversation to return to from a private one, `explanation` that of the last context.
+    `stored_scope` is the conversation to return to from a private one, `last_context` its last context.
     """
 
     store: MemoryStore
@@ -119,7 +119,7 @@ class _Session:
     outcomes: list[tuple[int, int, list[str]]] = field(default_factory=list)
     has_told_of_backlog: bool = False
     stored_scope: ConversationScope | None = None
-    explanation: str = ""
+    last_context: Context | None = None
     printed: set[str] = field(default_factory=set)
 
     def talk(self) -> None:
@@ -236,12 +236,8 @@ class _Session:
             if not may_stop:
                 raise
             self._end_line()
-            kept = (
-                "nothing of it is stored"
-                if self._is_private
-                else "your message is stored, the unfinished answer is not"
-            )
-            echo_hint(f"stopped; {kept}")
+            kept = "your message is stored, the unfinished answer is not"
+            echo_hint(f"stopped; {'nothing of it is stored' if self._is_private else kept}")
             return False
         if common.as_json:
             shown = {"answer": answer.text, "ended": _end_reason(answer), "tokens": int(context.tokens)}
@@ -261,7 +257,7 @@ class _Session:
             model=name,
             format="ollama" if name.startswith("ollama:") else "openai",
         )
-        self.explanation = context.explain()
+        self.last_context = context
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
         except errors.PromptTooLong:
@@ -317,8 +313,8 @@ class _Session:
                 erase = f"memstore erase fact {fact.id} removes it for good"
                 echo_hint(f"memstore fact history and undo bring it back; {erase}")
         elif command == "/why":
-            if self._is_private and self.explanation:
-                print(escape(self.explanation))
+            if self._is_private and self.last_context is not None:
+                print(escape(self.last_context.explain()))
             elif receipts := self.scope.receipts(limit=1):
                 print(escape(user.receipt(receipts[0]).explain()))
             else:
@@ -340,14 +336,14 @@ class _Session:
         if argument not in ("", "off"):
             echo_hint("/private begins a private part, /private off ends it")
         elif argument == "off" and self.stored_scope is not None:
-            self.scope, self.stored_scope, self.explanation = self.stored_scope, None, ""
+            self.scope, self.stored_scope, self.last_context = self.stored_scope, None, None
             echo_hint("messages are stored again; nothing is left of the private part")
         elif argument == "off":
             echo_hint("messages are stored already; /private begins a private part")
         elif self.stored_scope is None:
             private = self.scope.user.conversation(self.scope.name, private=True)
             private.add_many(self.scope.recent(limit=PRIVATE_TURNS))
-            self.scope, self.stored_scope, self.explanation = private, self.scope, ""
+            self.scope, self.stored_scope, self.last_context = private, self.scope, None
             echo_hint("private: nothing of what follows is stored, until /private off")
 
 

@@ -191,13 +191,14 @@ def review(
     """
     with open_store() as store:
         scope = store.user(user)
-        waiting = _read_inbox(scope)
         if accept or refuse:
-            chosen = [_find_waiting(scope, waiting, names or ()) for names in (accept, refuse)]
+            chosen = [_find_waiting(scope, names or ()) for names in (accept, refuse)]
             accepted, refused = scope.review(accept=chosen[0], refuse=chosen[1])
             result = {"accepted": accepted, "refused": refused}
             output.print_result(output.to_json(result), f"{len(accepted)} accepted, {len(refused)} refused")
-        elif not waiting or options.common.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
+            return
+        waiting = _read_inbox(scope)
+        if not waiting or options.common.as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
             rows = [(output.short_id(item.fact.id), item.fact.text, " … ".join(item.quotes)) for item in waiting]
             output.print_rows(waiting, ("id", "fact", "said"), rows, "nothing waits")
         else:
@@ -211,9 +212,9 @@ def _read_inbox(scope: UserScope) -> list[InboxItem]:
     return waiting
 
 
-def _find_waiting(scope: UserScope, waiting: Sequence[InboxItem], names: Sequence[str]) -> list[UUID]:
+def _find_waiting(scope: UserScope, names: Sequence[str]) -> list[UUID]:
     if "all" in names:
-        return [item.fact.id for item in waiting]
+        return [fact.id for fact in scope.facts(state="quarantined")]
     return [scope.resolve_id(name, kind="fact") for name in names]
 
 

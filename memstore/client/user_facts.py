@@ -282,7 +282,7 @@ class AsyncUserFacts:
         Each is `confirm_fact` or `retract_fact`. Those that were said first are accepted first, so that of two values
         the later one holds. A refused fact does not come back where it is said again; `undo` brings it back.
         """
-        wanted = to_uuids([to_uuid(fact) for fact in accept], "accept")
+        wanted = to_uuids(accept, "accept")
         known = {fact.id: fact for fact in await self.facts(state=None, ids=wanted)} if wanted else {}
         if unknown := [id for id in wanted if id not in known]:
             raise NotFound(f"This user has no fact {unknown[0]}. Nothing was accepted or refused.")

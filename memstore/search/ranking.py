@@ -71,11 +71,15 @@ class RankedChunk:
 
 @dataclass(frozen=True, slots=True)
 class RankedChunks:
-    """The chunks that a ranking is of: the `allowed` rows of an index, and the figures of all the user's chunks."""
+    """The chunks that a ranking is of: the `allowed` rows of an index, and the figures of all the user's chunks.
+
+    `cosines` are the rough ones of all rows with the question; None without its vector.
+    """
 
     index: UserIndex
     corpus: Corpus
     allowed: Rows
+    cosines: Floats | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,8 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     allowed = np.arange(len(index)) if allowed is None else allowed
-    ranked = RankedChunks(index, corpus, allowed)
+    rough_cosines = None if features.vector is None else signals.rough_cosines(index, features.vector)
+    ranked = RankedChunks(index, corpus, allowed, rough_cosines)
     neighbour_weight = signals.neighbour_weight(index)
     weights = WEIGHTS
     if questions.asks_for_overview_or_order(features.text):
@@ -143,8 +148,8 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
     values["answered_message"] = np.zeros(len(index))
     boosts_answers = asks_assistant or questions.asks_for_overview(features.text)
     rough = values.copy()
-    if features.vector is not None:
-        rough |= _semantic(index, signals.rough_cosines(index, features.vector), neighbour_weight, slice(None))
+    if rough_cosines is not None:
+        rough |= _semantic(index, rough_cosines, neighbour_weight, slice(None))
     if boosts_answers:
         rough["answered_message"] = _answers(index, rough, slice(None), weights)
     best = rows = _best(index, _sum(rough, weights), allowed, depth)

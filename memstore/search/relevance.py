@@ -13,14 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from memstore.models import Tier
-from memstore.search import signals
 from memstore.search.questions import asks_for_overview_or_order
 from memstore.search.ranking import QueryFeatures, Ranking
 from memstore.search.signals import idf
 from memstore.store.user_index import UserIndex
 
-# Chunks that are compared with each other, evenly from all.
-BACKGROUND_CHUNKS = 200
 # The mean and the deviation of stores in general, and as how many pairs they count.
 USUAL_MEAN, USUAL_DEVIATION, USUAL_PAIRS = 0.15, 0.13, 100
 
@@ -30,8 +27,8 @@ class QuestionMatch(NamedTuple):
 
     `nearest` is the best cosine, `best_meaning` that of the best hit with its neighbours, both in deviations;
     `best_other` what its other signals add. Of the weight of the question's words `covered` is the share that one chunk
-    with its neighbours has, and `unknown` that of words which none has; `rarest_unknown` is the greatest
-    weight of such a word.
+    with its neighbours has, and `unknown` that of words which none has; `rarest_unknown` is the greatest weight of such
+    a word.
     """
 
     nearest: float
@@ -52,7 +49,7 @@ def measure(ranking: Ranking, features: QueryFeatures) -> QuestionMatch | None:
         return None
     index, corpus, allowed = ranking.ranked.index, ranking.ranked.corpus, ranking.ranked.allowed
     mean, deviation = _background(index)
-    nearest = 0.0 if features.vector is None else signals.rough_cosines(index, features.vector)[allowed].max()
+    nearest = 0.0 if ranking.ranked.cosines is None else ranking.ranked.cosines[allowed].max()
     meaning = best.parts.get("semantic", 0.0) + best.parts.get("semantic_neighbours", 0.0)
     weights = np.zeros(len(features.terms))
     covered = np.zeros(len(index))
@@ -82,17 +79,7 @@ def measure(ranking: Ranking, features: QueryFeatures) -> QuestionMatch | None:
 
 
 def _background(index: UserIndex) -> tuple[float, float]:
-    """Return the mean cosine of chunks with each other and its standard deviation."""
-    if not index.vectors:
-        return USUAL_MEAN, USUAL_DEVIATION
-    step = max(1, -(-len(index.embedded) // BACKGROUND_CHUNKS))
-    _, vectors = index.vectors_at(index.embedded[::step])
-    chosen = vectors.astype(np.float64)
-    chosen /= np.maximum(np.linalg.norm(chosen, axis=1, keepdims=True), 1e-30)
-    pairs = (chosen @ chosen.T)[np.triu_indices(len(chosen), 1)]
-    share = len(pairs) / (len(pairs) + USUAL_PAIRS)
-    mean, deviation = (pairs.mean(), pairs.std()) if len(pairs) else (USUAL_MEAN, USUAL_DEVIATION)
-    return (
-        float(share * mean + (1 - share) * USUAL_MEAN),
-        max(float(share * deviation + (1 - share) * USUAL_DEVIATION), 1e-3),
-    )
+    """Return the mean cosine of chunks with each other and its deviation, of few chunks nearer to the usual ones."""
+    mean, deviation, pairs = index.pair_cosines
+    share = pairs / (pairs + USUAL_PAIRS)
+    return share * mean + (1 - share) * USUAL_MEAN, max(share * deviation + (1 - share) * USUAL_DEVIATION, 1e-3)

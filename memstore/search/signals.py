@@ -183,8 +183,8 @@ def brevity(index: UserIndex) -> Floats:
 def is_question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
-    `term` is the hash of "?", a term of every text that asks. The answer is looked for, and its chunk
-    comes with the question before it. Questions to an assistant say what somebody wants, so they count in full.
+    `term` is the hash of "?", a term of every text that asks. The answer is looked for, and its chunk comes with the
+    question before it. Questions to an assistant say what somebody wants, so they count in full.
     """
     asking = index.rows_with_term(term)[0]
     following = np.append(index.seqs, -1)[index.neighbours[NEIGHBOURS_PER_SIDE + 1, asking]]

@@ -263,6 +263,11 @@ def test_of_a_private_session_nothing_is_stored_from_there_on(
     ] == []
 
 
+def test_a_turn_of_no_session_is_refused(hook: Hook, state: Path) -> None:
+    assert "thread-id" in hook({"hook_event_name": "Stop", "transcript_path": str(FERRY)}).err
+    assert waiting(state) == []
+
+
 def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -> None:
     stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(FERRY)}
     away = "postgresql://nobody@127.0.0.1:1/none"

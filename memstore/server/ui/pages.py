@@ -146,13 +146,8 @@ async def show_inbox(ui: UIRequest) -> Response:
 async def review(ui: UIRequest) -> Response:
     """Accept or refuse a fact, or all that a page shows; lead back to what still waits."""
     fields = await ui.form()
-    chosen: dict[str, list[UUID]] = {}
-    for action in ("accept", "refuse"):
-        try:
-            chosen[action] = [UUID(id) for id in fields.get(action, "").split()]
-        except ValueError:
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", "That is no id of a fact.") from None
-    await ui.user.review(**chosen)
+    accept, refuse = ([_read_id(id) for id in fields.get(action, "").split()] for action in ("accept", "refuse"))
+    await ui.user.review(accept=accept, refuse=refuse)
     return redirect(url_to("users", ui.user.name, "inbox"))
 
 
@@ -279,10 +274,14 @@ async def _erase(ui: UIRequest, what: str, which: str, *, dry_run: bool) -> mode
         return await user.erase(dry_run=dry_run)
     if what == models.ErasureScope.CONVERSATION:
         return await user.conversation(which).erase(dry_run=dry_run)
-    try:
-        id = UUID(which)
-    except ValueError:
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{which:.60} is no id.") from None
+    id = _read_id(which)
     if what == models.ErasureScope.MESSAGE:
         return await user.erase_message(id, dry_run=dry_run)
     return await user.erase_fact(id, dry_run=dry_run)
+
+
+def _read_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{text:.60} is no id.") from None

@@ -59,8 +59,7 @@ def apply_fact(
     being alike: they wait to be made anew themselves. Under `review` it waits, unless an active fact says the same.
     """
     fact, known = new.fact, _load_known(tx, new, model, candidates)
-    stated = _same_statement(new, known)
-    if review and (stated is None or stated.fact.state != "active"):
+    if review and ((stated := _same_statement(new, known)) is None or stated.fact.state != "active"):
         fact.state = QUARANTINED
     if fact.state == QUARANTINED:
         return _quarantine(tx, new, known)
