@@ -21,9 +21,11 @@ from memstore._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from memstore._sync.client.conversation import ConversationScope
+    from memstore._sync.client.space import SpaceScope
     from memstore._sync.client.store import MemoryStore, open
     from memstore._sync.client.user import UserScope
     from memstore.client.conversation import AsyncConversationScope
+    from memstore.client.space import AsyncSpaceScope
     from memstore.client.store import AsyncMemoryStore, open_async
     from memstore.client.user import AsyncUserScope
     from memstore.errors import *  # noqa: F403
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         Entity,
         Fact,
         FactChange,
+        Grant,
         Hit,
         InvalidResponse,
         Message,
@@ -51,10 +54,12 @@ if TYPE_CHECKING:
 _HOMES = {
     "AsyncConversationScope": "memstore.client.conversation",
     "AsyncMemoryStore": "memstore.client.store",
+    "AsyncSpaceScope": "memstore.client.space",
     "AsyncUserScope": "memstore.client.user",
     "ConversationScope": "memstore._sync.client.conversation",
     "MemoryStore": "memstore._sync.client.store",
     "Settings": "memstore.settings",
+    "SpaceScope": "memstore._sync.client.space",
     "UserScope": "memstore._sync.client.user",
     "estimate": "memstore.providers.tiktoken",
     "open": "memstore._sync.client.store",
@@ -64,6 +69,7 @@ _HOMES = {
 __all__ = [
     "AsyncConversationScope",
     "AsyncMemoryStore",
+    "AsyncSpaceScope",
     "AsyncUserScope",
     "BudgetTooSmall",
     "Certificate",
@@ -82,6 +88,8 @@ __all__ = [
     "ExtensionMissing",
     "Fact",
     "FactChange",
+    "Forbidden",
+    "Grant",
     "Hit",
     "InvalidInput",
     "InvalidResponse",
@@ -101,6 +109,7 @@ __all__ = [
     "SchemaTooNew",
     "Section",
     "Settings",
+    "SpaceScope",
     "Summary",
     "Tier",
     "UserScope",

@@ -66,6 +66,12 @@ class NotFound(InvalidInput):
     http_status = 404
 
 
+class Forbidden(MemstoreError):
+    """The member of a space may not do this there; nothing was changed."""
+
+    http_status = 403
+
+
 class Conflict(MemstoreError):
     """The call contradicts what is stored, such as a known external id with other content; nothing was changed.
 

@@ -13,11 +13,22 @@ from collections.abc import Sequence
 from uuid import UUID
 
 MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
+# The name of a space as an owner, beside users. Ids of spaces (UUIDs of version 8) sort behind those of users: policies
+# tell them by that.
+SPACE_PREFIX = "space:"
+FIRST_SPACE_ID = UUID("ffffffff-ffff-8000-8000-000000000000")
 
 
 def user_id(name: str) -> UUID:
-    """Return the id of the user of this name."""
-    return uuid.uuid5(MEMSTORE, name)
+    """Return the id of the user of this name, or of the space, whose name begins with "space:"."""
+    id = uuid.uuid5(MEMSTORE, name)
+    if not name.startswith(SPACE_PREFIX):
+        return id
+    return UUID(int=FIRST_SPACE_ID.int | id.int & (0xFFF << 64 | (1 << 62) - 1))
+
+
+def is_space(owner: UUID) -> bool:
+    return owner >= FIRST_SPACE_ID
 
 
 def conversation_id(user: UUID, name: str) -> UUID:

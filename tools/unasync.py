@@ -44,6 +44,7 @@ NAMES = {
     "AsyncTokens": "Tokens",
     "AsyncDocuments": "Documents",
     "AsyncMemoryStore": "MemoryStore",
+    "AsyncSpaceScope": "SpaceScope",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
     "AsyncPrivateConversationScope": "PrivateConversationScope",

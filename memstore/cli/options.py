@@ -116,6 +116,9 @@ ViewerOption = Annotated[str | None, name_option("Only what this one may see; el
 ScopeOption = Annotated[
     str | None, name_option("Without what was said in another scope, such as another project.", "--scope")
 ]
+SpacesOption = Annotated[
+    list[str] | None, option("NAME", "What is shared in this space, too; may be repeated.", "--space")
+]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")]
 
 

@@ -37,6 +37,7 @@ def recall(
     as_of: options.AsOfOption = None,
     viewer: options.ViewerOption = None,
     scope: options.ScopeOption = None,
+    spaces: options.SpacesOption = None,
 ) -> None:
     """Find messages, summaries and facts about something, the best first."""
     with open_store() as store:
@@ -52,6 +53,7 @@ def recall(
             as_of=as_of,
             viewer=viewer,
             scope=scope,
+            spaces=spaces or (),
         )
         if not hits:
             hint_why_little(store, user, conversation)
@@ -76,6 +78,7 @@ def context(
     as_of: options.AsOfOption = None,
     viewer: options.ViewerOption = None,
     scope: options.ScopeOption = None,
+    spaces: options.SpacesOption = None,
     min_relevance: Annotated[
         float, option("SHARE", "Recall nothing where what is stored has less relevance, such as 0.5.", min=0, max=1)
     ] = 0.0,
@@ -102,6 +105,7 @@ def context(
                 as_of=as_of,
                 viewer=viewer,
                 scope=scope,
+                spaces=spaces or (),
                 min_relevance=min_relevance,
                 format=format,
             )

@@ -28,6 +28,7 @@ from memstore.ingest.validation import (
     check_object,
     to_list,
     to_scope,
+    to_spaces,
     to_utc,
 )
 from memstore.models import (
@@ -232,6 +233,7 @@ class AsyncConversationScope:
         viewer: str | None = None,
         visibility: Rule | str | None = None,
         scope: Scopes = None,
+        spaces: Sequence[str] = (),
         min_relevance: float = 0.0,
         as_of: When | None = None,
         model: str | None = None,
@@ -253,6 +255,10 @@ class AsyncConversationScope:
 
         In a `scope` nothing stands that was said in another one, see `recall`. Without it everything may, but for
         instructions: those of other scopes than the conversation's own stand only where they answer the question.
+
+        Of `spaces` facts and messages stand beside the user's own, each with the name of its space; what always holds
+        in a space stands behind what does for the user. Of such a context no receipt is kept: others may erase what
+        it says. Raises `NotFound` for a space that is not shared with the user.
 
         With a `min_relevance`, such as 0.5, no facts and no messages are recalled for a question to which nothing that
         is stored matters, such as "ok, go on": `context.receipt.relevance` says how likely something does, from 0 to 1.
@@ -285,11 +291,12 @@ class AsyncConversationScope:
             visibility=visibility,
             format=get_format(format),
             scope=to_scope(scope),
+            spaces=to_spaces(spaces),
             min_relevance=min_relevance,
             conversation_scope=self._place.scope,
             tools=tools,
             defaults=runtime.settings,
-            keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
+            keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes and not spaces,
             held=self._held and await self.recent(),
         ).redact(runtime.redactor)
         with operation_span("context") as span:
@@ -310,10 +317,7 @@ class AsyncConversationScope:
         Facts that other conversations say too are made again without this one. Erased messages do not come back with an
         export or import; new ones may be added under the same name. With `dry_run` nothing is erased.
         """
-        from memstore.derive.erasure import ErasureTarget, erase
-
-        target = ErasureTarget(ErasureScope.CONVERSATION, self.user.id, self.id)
-        return await erase(self._database, target, dry_run=dry_run)
+        return await self.user._erase(ErasureScope.CONVERSATION, (), dry_run, conversation_id=self.id)
 
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Return the receipts of this conversation's contexts, the latest first; `user.replay` gives what was sent."""

@@ -16,6 +16,7 @@ from memstore.ingest.validation import MAX_OFFSET, check_name, check_number, che
 from memstore.models import MAX_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder, Vectors, embed_query, embed_texts
 from memstore.store import chunks, documents, embedding_models, messages
+from memstore.store.database import Database
 from memstore.store.documents import Distance, Match
 from memstore.store.embedding_models import MODELS, ensure_active
 from memstore.store.rows import EmbeddingModel, model_id
@@ -36,13 +37,14 @@ class AsyncDocuments:
     def __init__(
         self,
         runtime: Runtime,
+        database: Database,
         name: str,
         user_id: UUID,
         embedder: Embedder | None = None,
         distance: Distance = "cosine",
     ) -> None:
         self._runtime = runtime
-        self._database = runtime.database
+        self._database = database
         self.user = name
         self._user_id = user_id
         self._embedder = embedder

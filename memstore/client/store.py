@@ -18,6 +18,7 @@ from memstore._compat import open_in_thread, to_thread
 from memstore.client.admin import AsyncEmbeddings, AsyncTokens
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
+from memstore.client.space import AsyncSpaceScope
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.ingest.redaction import redactor_for
@@ -160,6 +161,10 @@ class AsyncMemoryStore:
     def user(self, name: str) -> AsyncUserScope:
         """Return the scope of a user; nothing below it sees other users' rows."""
         return AsyncUserScope(self._runtime, name)
+
+    def space(self, name: str) -> AsyncSpaceScope:
+        """Return a space, for the application itself: members act by `user.space(name)`."""
+        return AsyncSpaceScope(self._runtime, name)
 
     async def users(self, *, after: str = "") -> AsyncIterator[str]:
         """Yield the names of all users, sorted; with `after` those that sort after a name."""

@@ -62,7 +62,7 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     values: dict[str, Any]
     if isinstance(content, Hit):
         values = {"parts": content.parts, "start": content.start, "preview": content.text[:MAX_PREVIEW_CHARS]}
-        values |= {"note": content.later or item.note, "others": content.later_ids}
+        values |= {"note": content.later or item.note, "others": content.later_ids, "space": content.space}
     elif isinstance(content, Summary):
         values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:MAX_PREVIEW_CHARS]}
     elif isinstance(content, Block):

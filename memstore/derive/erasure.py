@@ -27,7 +27,7 @@ from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.restoring import reapply
 from memstore.errors import DatabaseError, InvalidInput, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
-from memstore.store import erasure, facts, messages, postings, queue, vector_indexes
+from memstore.store import erasure, facts, grants, messages, postings, queue, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
@@ -40,13 +40,17 @@ BYTES_ON_DISK_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ErasureTarget:
-    """The target of an erasure: `ids` are messages or facts; messages said until `before` go."""
+    """The target of an erasure: `ids` are messages or facts; messages said until `before` go.
+
+    `spaces` are the certificates of what a user had said in spaces.
+    """
 
     scope: ErasureScope
     user_id: UUID
     conversation_id: UUID | None = None
     ids: tuple[UUID, ...] = ()
     before: datetime | None = None
+    spaces: Mapping[str, Certificate] = field(default_factory=dict)
 
 
 async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -> Certificate:
@@ -66,6 +70,29 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
         return await _remove_jobs(database, target, certificate)
+    return certificate
+
+
+async def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
+    """Erase a user, after what this user said in spaces, which was said under this name; and the grants."""
+    async with database.user_transaction(user_id) as tx:
+        spaces = await grants.spaces_of(tx)
+    in_spaces = dict[str, Certificate]()
+    for space_id, space_name in spaces:
+        async with database.user_transaction(space_id) as tx:
+            said = await messages.said_by(tx, name)
+        if said:
+            target = ErasureTarget(ErasureScope.MESSAGE, space_id, ids=tuple(said))
+            in_spaces[space_name] = await erase(database, target, dry_run=dry_run)
+    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces)
+    certificate = await erase(database, target, dry_run=dry_run)
+    if not dry_run:
+        for space_id, _ in spaces:
+            async with database.user_transaction(space_id) as tx:
+                await grants.forget_member(tx, user_id)
+        if ids.is_space(user_id):
+            async with database.user_transaction(user_id) as tx:
+                await grants.remove_space(tx)
     return certificate
 
 
@@ -95,7 +122,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
     last_posted_chunk = await erasure.lock_for_erasure(tx, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
-    certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
+    certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id, spaces=target.spaces)
     doomed: list[MessageToDelete] = []
     if last_posted_chunk is not None and not is_fact:
         doomed = await erasure.messages_to_delete(
@@ -120,7 +147,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
-    if not digests and certificate.is_empty:
+    if not digests and certificate.is_empty and not target.spaces:
         return replace(certificate, id=None)
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)
@@ -329,4 +356,8 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
         rows = await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids))
     texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
     tables, elsewhere = await erasure.scan_tables(database, certificate.user_id, texts)
-    return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))
+    found, count = +(rows | Counter(elsewhere)), len(ids)
+    for in_space in certificate.spaces.values():
+        scan = await verify_certificate(database, in_space)
+        found, count = found + Counter(scan.found), count + scan.ids
+    return ScanResult(tables, count, dict(found))

@@ -384,15 +384,17 @@ def list_line(text: str, *details: str) -> str:
 
 
 def fact_line(fact: Hit) -> str:
-    """Return a fact with the day on which it was said, its last day unless its text names it, and what followed."""
+    """Return a fact with the day on which it was said, its last day unless its text names it, and its space."""
     last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
     until = [f"until {last_day}"] if last_day and last_day not in fact.text else []
-    return f"{list_line(fact.text, format_day(fact.occurred_at), *until)}{_later(fact)}"
+    space = [f"in {speaker_label(Role.USER, fact.space)}"] if fact.space else []
+    return f"{list_line(fact.text, format_day(fact.occurred_at), *until, *space)}{_later(fact)}"
 
 
 def hit_line(hit: Hit) -> str:
-    """Return a hit behind its speaker, and with what holds in its place."""
-    return f"{INDENT}{_speaker(hit)}: {indent_further_lines(hit.text)}{_later(hit)}"
+    """Return a hit behind its speaker and its space, and with what holds in its place."""
+    space = f" in {speaker_label(Role.USER, hit.space)}" if hit.space else ""
+    return f"{INDENT}{_speaker(hit)}{space}: {indent_further_lines(hit.text)}{_later(hit)}"
 
 
 def _later(hit: Hit) -> str:

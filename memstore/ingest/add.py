@@ -15,7 +15,7 @@ from memstore._compat import to_thread
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import NewMessage, check_name, check_names, validate_message
-from memstore.models import Conversation, Message
+from memstore.models import Conversation, Message, Role
 from memstore.providers import TokenCounter
 from memstore.store import messages as store
 from memstore.store.database import Database, Transaction
@@ -33,7 +33,10 @@ MAX_BATCH_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True)
 class ConversationRef:
-    """A conversation by the names that its ids follow from; it need not exist yet."""
+    """A conversation by the names that its ids follow from; it need not exist yet.
+
+    In a space `speaker` is the member for whom messages are stored.
+    """
 
     user_name: str
     name: str
@@ -41,6 +44,7 @@ class ConversationRef:
     channel: str | None = None
     scope: str | None = None
     keep: Keep | None = None
+    speaker: str | None = None
 
     def __post_init__(self) -> None:
         check_name(self.user_name, "user")
@@ -219,13 +223,16 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
         if isinstance(message, Mapping) and message.get(key, ours) != ours:
             raise InvalidInput(f"it is of the {key} {message[key]!r} and was given to {ours!r}.")
     new = validate_message(message, max_bytes=max_bytes)
+    speaker = conversation.speaker
+    if speaker is not None and new.name not in (None, speaker):
+        raise InvalidInput(f"it is said by {new.name!r}, and {speaker!r} may not speak for others in this space.")
     return store.build_message(
         user_id=conversation.user_id,
         conversation_id=conversation.id,
         seq=0,
         id=ids.message_id(conversation.id, new.external_id),
         role=str(new.role),
-        name=new.name,
+        name=speaker if new.role == Role.USER and speaker else new.name,
         text=new.text,
         parts=new.content if isinstance(new.content, list) else None,
         tool_calls=new.tool_calls,

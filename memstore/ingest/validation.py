@@ -29,6 +29,7 @@ from pydantic import (
     model_validator,
 )
 
+from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role, Scope
 from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
@@ -254,6 +255,15 @@ def to_scope(scope: Scopes) -> Scope | None:
     for name in names:
         check_name(name, "scope")
     return Scope(tuple(names), unscoped=None in scope)
+
+
+def to_spaces(spaces: Sequence[str]) -> dict[str, UUID]:
+    """Return the ids of spaces by their names."""
+    if isinstance(spaces, str) or not isinstance(spaces, Sequence):
+        raise InvalidInput(f'spaces={spaces!r:.60}: give a list of names, such as ["otter"].')
+    for name in spaces:
+        check_name(name, "space")
+    return {name: ids.user_id(ids.SPACE_PREFIX + name) for name in spaces}
 
 
 # With its time zone, a day, or ISO 8601.

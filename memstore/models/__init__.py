@@ -74,6 +74,7 @@ from memstore.models.messages import (
     in_order_of_time as in_order_of_time,
 )
 from memstore.models.reports import (
+    Access as Access,
     ApiToken as ApiToken,
     Backfill as Backfill,
     BackfillPlan as BackfillPlan,
@@ -90,6 +91,7 @@ from memstore.models.reports import (
     ExportReport as ExportReport,
     InvalidResponse as InvalidResponse,
     Job as Job,
+    Grant as Grant,
     JobCounts as JobCounts,
     MigrationReport as MigrationReport,
     ScanResult as ScanResult,

@@ -183,7 +183,7 @@ class Hit:
     `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
     `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known; its `importance` is
     pinned, normal or unimportant. Of what holds no longer `later` says what took its place, and `later_ids` names these
-    facts.
+    facts. What is of a space has its name.
     """
 
     tier: Tier
@@ -202,6 +202,7 @@ class Hit:
     importance: str | None = None
     later: str = ""
     later_ids: tuple[UUID, ...] = ()
+    space: str | None = None
 
     @property
     def text_with_later(self) -> str:

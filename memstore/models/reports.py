@@ -272,6 +272,24 @@ class ApiToken:
     secret: str | None = field(default=None, repr=False)
 
 
+class Access(StrEnum):
+    """What a member of a space may do there: an admin may also grant, revoke and erase."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The access of a member, a user by name, to a space."""
+
+    space: str
+    member: str
+    access: str
+    granted_at: datetime
+
+
 class ErasureScope(StrEnum):
     """What was erased. `retention` is of messages older than they are kept."""
 
@@ -302,8 +320,9 @@ class Certificate:
 
     `erased` are the ids that were asked for: of the user, the conversation, the messages or the facts. `counts` are the
     removed rows by table; `tombstones` how many keyed hashes keep messages and facts from coming back. `again` says how
-    many conversations each deriver looks at again, since something rested on erased and other messages. `id` is None
-    for a `dry_run`, and where there was nothing to erase.
+    many conversations each deriver looks at again, since something rested on erased and other messages. `spaces` are the
+    certificates of what a user said in spaces, by the space's name. `id` is None for a `dry_run`, and where there was
+    nothing to erase.
     """
 
     scope: ErasureScope
@@ -314,6 +333,7 @@ class Certificate:
     tombstones: int = 0
     again: Mapping[str, int] = field(default_factory=dict)
     scan: ScanResult = field(default_factory=ScanResult)
+    spaces: Mapping[str, Certificate] = field(default_factory=dict)
     hints: tuple[str, ...] = ()
     id: UUID | None = None
     recorded_at: datetime | None = None

@@ -84,11 +84,15 @@ class RankedChunks:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
+    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places.
+
+    `best_lexical` are the best scores by words, alone and with neighbours, of which the parts are shares.
+    """
 
     tiers: Sequence[Tier]
     build: Callable[[Sequence[int]], Sequence[RankedChunk]]
     ranked: RankedChunks | None = None
+    best_lexical: tuple[float, float] = (0.0, 0.0)
 
     def of_tiers(self, *tiers: Tier) -> Iterator[RankedChunk]:
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
@@ -130,7 +134,7 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
         weights = OVERVIEW_WEIGHTS
     elif questions.asks_for_list(features.text):
         weights = LIST_WEIGHTS
-    lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, allowed)
+    lexical, lexical_neighbours, best_lexical = signals.lexical(index, features.terms, corpus, allowed)
     values = {
         "lexical": (1 - neighbour_weight) * lexical,
         "lexical_neighbours": neighbour_weight * lexical_neighbours,
@@ -175,7 +179,7 @@ def rank(index: UserIndex, features: QueryFeatures, corpus: Corpus, depth: int, 
         parts["same_session"] = np.round(weights["same_session"] * signals.same_session(index, first, rows), 6)
     if features.vector is None or not features.has_known_words:
         parts["lexical"] -= _lead_without_words(index, rows, values, parts, only_words=features.vector is None)
-    return replace(_ranking(index, rows, parts, depth), ranked=ranked)
+    return replace(_ranking(index, rows, parts, depth), ranked=ranked, best_lexical=best_lexical)
 
 
 def _lead_without_words(

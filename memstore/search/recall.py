@@ -81,6 +81,11 @@ class Query(QueryFeatures):
         """The name of the embedder, "none" for none."""
         return self.embedder.name if self.embedder else "none"
 
+    def for_owner(self, owner: UUID) -> Query:
+        """Return the query as it is asked of what another owner has stored: terms are hashed for each."""
+        hashed = {word: hash_term(word, owner) for word in self.terms}
+        return replace(self, terms=hashed, text_terms={term: hash_term(term, owner) for term in TEXT_TERMS})
+
     async def for_speakers(self, speakers: Iterable[str]) -> Query:
         """Return the query with the vector that it has among these speakers."""
         text = to_first_person(without_request(self.text), speakers)
@@ -126,24 +131,54 @@ def to_first_person(question: str, speakers: Iterable[str]) -> str:
     return re.sub(rf"\b(?:{anyone})\b", "I", question)
 
 
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """Hits, the best first, and the best scores by words, of which their parts are shares."""
+
+    hits: list[Hit]
+    best_lexical: tuple[float, float] = (0.0, 0.0)
+
+
+def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[float, float]]) -> list[Hit]:
+    """Return the hits of several owners by score, each text once.
+
+    What words add is a share of the owner's best: it becomes one of the best of all.
+    """
+    most = [max(scores) or 1.0 for scores in zip(*best_lexical, strict=True)]
+    together = [
+        _rescale(hit, [own / best for own, best in zip(scores, most, strict=True)])
+        for hits, scores in zip(lists, best_lexical, strict=True)
+        for hit in hits
+    ]
+    together.sort(key=lambda hit: hit.score)
+    return [*{hit.text: hit for hit in together}.values()][::-1]
+
+
+def _rescale(hit: Hit, shares: Sequence[float]) -> Hit:
+    rescaled = {
+        name: round(hit.parts.get(name, 0.0) * share, 6)
+        for name, share in zip(("lexical", "lexical_neighbours"), shares, strict=True)
+    }
+    less = sum(hit.parts.get(name, 0.0) - part for name, part in rescaled.items())
+    return replace(hit, score=round(hit.score - less, 6), parts={**hit.parts, **rescaled}) if less else hit
+
+
 async def recall(
     database: Database,
     user_id: UUID,
-    embedder: Embedder | None,
-    question: str,
+    query: Query,
     *,
     filters: Filters,
     limit: int,
     min_score: float | None,
     marked: bool = True,
     scope: Scope | None = None,
-) -> list[Hit]:
+) -> Recalled:
     """Return the best items for a question, each once, the best first.
 
     Where they are `marked`, an outdated one tells the facts in its place; a question about now ranks it behind them.
     Raises `ModelChanged` where the embedder is not the active one.
     """
-    query = await build_query(database, user_id, embedder, question)
     read_version = chunks.index_version(query.model)
     async with database.user_transaction(user_id, [read_version]) as tx:
         version, depth = tx.result(read_version), max(CONTEXT_DEPTH // 2, 4 * limit)
@@ -182,11 +217,12 @@ async def recall(
             said += await tx.get(facts.said_facts(of_summaries, filters.as_of, holding=False))
         changes = await find_changes(tx, ranked_chunks, texts, said, filters) if marked else None
         if changes is None or not changes.facts:
-            return hits[:limit]
+            return Recalled(hits[:limit], ranking.best_lexical)
         sources = await chunks.load_sources(tx, [], sorted(changes.facts))
     rank_behind = asks_what_holds(query.text) and filters.until is None
     told = [hit for hit in hits if hit.tier == Tier.FACTS]
-    return mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
+    hits = mark_outdated(hits, told, changes, sources=sources, rank_behind=rank_behind)[:limit]
+    return Recalled(hits, ranking.best_lexical)
 
 
 async def in_scope(

@@ -101,8 +101,10 @@ def neighbour_cosines(index: UserIndex, scores: Floats, rows: Rows | slice) -> F
     return mean
 
 
-def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, allowed: Rows) -> tuple[Floats, Floats]:
-    """Return BM25 of each chunk, and of each with its neighbours as one text; of the best allowed one either is 1.
+def lexical(
+    index: UserIndex, terms: Mapping[str, int], corpus: Corpus, allowed: Rows
+) -> tuple[Floats, Floats, tuple[float, float]]:
+    """Return BM25 of each chunk, and of each with its neighbours as one text, by the best allowed ones; and these.
 
     `terms` are the question's, with their hashes. Speakers' names do not count in the second: most neighbourhoods have
     them.
@@ -115,7 +117,9 @@ def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, allowed:
             postings[term] = idf(holding, corpus.chunks), rows, counts
     unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
     scores = _bm25(index, [*postings.values()], corpus.mean_length)
-    return _by_best(scores, allowed), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), allowed)
+    around = _neighbour_bm25(index, unnamed, corpus.mean_length)
+    best, best_around = (float(values[allowed].max(initial=0.0)) for values in (scores, around))
+    return _by_best(scores, best), _by_best(around, best_around), (best, best_around)
 
 
 def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
@@ -150,8 +154,7 @@ def _entries(terms: Sequence[tuple[float, Rows, Floats]]) -> tuple[NDArray[Any],
     return np.repeat(np.array(firsts), [*map(len, rows)]), np.concatenate(rows), np.concatenate(counts)
 
 
-def _by_best(scores: Floats, allowed: Rows) -> Floats:
-    best = scores[allowed].max(initial=0.0)
+def _by_best(scores: Floats, best: float) -> Floats:
     return scores / best if best > 0 else np.zeros_like(scores)
 
 

@@ -67,10 +67,14 @@ async def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[U
     return dict(await tx.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
+async def add_user(tx: Transaction, name: str) -> bool:
+    """Make the user, or the space; return whether it was not there."""
+    return bool(await tx.run(SQL["add_user"], name=name, tokenizer=TOKENIZER_VERSION))
+
+
 async def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there; it stays until the transaction ends."""
-    values = {"name": name, "tokenizer": TOKENIZER_VERSION}
-    while not (await tx.run(SQL["add_user"], **values) or await tx.run(SQL["share_user"])):
+    while not (await add_user(tx, name) or await tx.run(SQL["share_user"])):
         pass  # it was there, and was erased before it was locked
 
 
@@ -112,6 +116,11 @@ async def update_conversation(
         await tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
     texts = {"title": title, "channel": channel, "scope": scope}
     await tx.run(SQL["update_conversation"], id=conversation, settings=settings, **texts)
+
+
+async def said_by(tx: Transaction, name: str) -> list[UUID]:
+    """Return the ids of the messages that a speaker of this name has said."""
+    return await tx.column(SQL["said_by"], name=name)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:

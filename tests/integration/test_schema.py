@@ -171,7 +171,7 @@ def test_nothing_that_a_distributed_table_refuses(database: psycopg.Connection[A
         " union all select p.proname, '' from pg_proc p where p.pronamespace = current_schema()::regnamespace"
         " and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')"
     )
-    assert rules.fetchall() == []
+    assert rules.fetchall() == [("memstore_space", "")], "it reads a table that each node has"
 
 
 def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connection[Any]) -> None:
@@ -184,11 +184,34 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         "select tablename, policyname, permissive, roles::text, cmd, qual, with_check from pg_policies"
         " where schemaname = current_schema()"
     ).fetchall()
-    by_user = "(user_id = (NULLIF(current_setting('memstore.user_id'::text, true), ''::text))::uuid)"
+    scope = "(NULLIF(current_setting('memstore.user_id'::text, true), ''::text))::uuid"
+    first_space = f"'{ids.FIRST_SPACE_ID}'::uuid"
+    by_user, by_writer = (
+        f"(user_id =\nCASE\n    WHEN ({scope} >= {first_space}) THEN memstore_space('{needed}'::text)\n"
+        f"    ELSE {scope}\nEND)"
+        for needed in ("read", "write")
+    )
+    no_reader = f"((user_id < {first_space}) OR (user_id = memstore_space('write'::text)))"
+    actor = (
+        "(COALESCE(NULLIF(current_setting('memstore.member_id'::text, true), ''::text), "
+        "NULLIF(current_setting('memstore.user_id'::text, true), ''::text)))::uuid"
+    )
+    by_space = f"(user_id = {actor})"
     operator = "(current_setting('memstore.operator'::text, true) = 'on'::text)"
     assert set(policies) == {
-        *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_user) for table in TABLES | OUTLIVING),
-        *((table, "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None) for table in KEYS),
+        *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_writer) for table in TABLES | OUTLIVING),
+        *((table, "by_writers", "RESTRICTIVE", "{public}", "DELETE", no_reader, None) for table in TABLES | OUTLIVING),
+        *((table, "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None) for table in KEYS - {"grants"}),
+        ("grants", "by_space", "PERMISSIVE", "{public}", "ALL", by_space, by_space),
+        (
+            "grants",
+            "for_members",
+            "PERMISSIVE",
+            "{public}",
+            "SELECT",
+            f"({actor} = ANY (ARRAY[member_id, user_id]))",
+            None,
+        ),
         ("embedding_models", "of_the_first", "PERMISSIVE", "{public}", "INSERT", None, "(state = 'serving'::text)"),
         ("embedding_models", "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator),
         *(

@@ -32,6 +32,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "role"),
     ("database", "path"),
     ("database", "scope"),
+    ("database", "member"),
     ("database", "operator"),
     ("database", "async_commit"),
     ("archive", "snapshot"),
@@ -97,7 +98,8 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("erasure", "rows_of_operator"),
 }
 TABLES_IN_LISTS = [table for table in tables.TABLES if isinstance(table.exported, tables.ExportedList)]
-TABLES = schema.TABLES | schema.OF_THE_OPERATOR | schema.OUTLIVING
+TABLES = schema.TABLES | schema.OF_THE_OPERATOR | schema.OUTLIVING | {"grants"}
+OF_A_MEMBER = {("grants", "of_member"), ("grants", "spaces_of")}  # of whatever spaces
 ASKED = {"SHOW data_directory"}  # asked of a server that may not be memstore's
 PARAMETER = re.compile(r"%\((\w+)\)s")
 TELLING = ("Index Cond", "Recheck Cond", "Filter")
@@ -176,7 +178,7 @@ def check_statement(database: psycopg.Connection[Any], family: str, name: str) -
         if key in OF_THE_OPERATOR:
             check_operator(database, statement)
         elif key not in OF_THE_SERVER:
-            check_user(database, statement)
+            check_user(database, statement, is_of_member=key in OF_A_MEMBER)
 
 
 def check_words(statement: str) -> None:
@@ -194,7 +196,13 @@ def check_setting(connection: psycopg.Connection[Any], statement: str) -> None:
     """A setting ends with its transaction."""
     parts = [part.strip() for part in re.sub(r"--.*", "", statement).split(";")]
     assert all(part.startswith("SET LOCAL ") for part in parts)
-    values = {"user_id": str(UUID(int=7)), "role": "memstore_app", "schema": "public", "vectors": "public"}
+    values = {
+        "user_id": str(UUID(int=7)),
+        "member_id": str(UUID(int=8)),
+        "role": "memstore_app",
+        "schema": "public",
+        "vectors": "public",
+    }
     psycopg.ClientCursor(connection).execute(statement, values)
 
 
@@ -213,12 +221,13 @@ def check_insert_of_several(connection: psycopg.Connection[Any], statement: str)
         assert not PARAMETER.search(text)
 
 
-def check_user(connection: psycopg.Connection[Any], statement: str) -> None:
+def check_user(connection: psycopg.Connection[Any], statement: str, *, is_of_member: bool) -> None:
     """Every table is read by the user's id: given, or of a row joined."""
     plan, names = generic_plan(connection, statement)
     assert "user_id" in names
     user = f"${names.index('user_id') + 1}"
-    own = re.compile(rf"\buser_id = (?:\({re.escape(user)}\)::uuid|{re.escape(user)}(?!\d)|\w+\.user_id)")
+    column = "member_id" if is_of_member else "user_id"
+    own = re.compile(rf"\b{column} = (?:\({re.escape(user)}\)::uuid|{re.escape(user)}(?!\d)|\w+\.user_id)")
     for scan in scans(plan):
         assert own.search(conditions(scan, *TELLING)), scan
     if plan.get("Operation") == "Insert":

@@ -12,6 +12,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, messages
+from memstore._sync.store.database import Database
 from memstore._sync.store.documents import Distance, Match
 from memstore._sync.store.embedding_models import MODELS, ensure_active
 from memstore.errors import Conflict, InvalidInput
@@ -36,13 +37,14 @@ class Documents:
     def __init__(
         self,
         runtime: Runtime,
+        database: Database,
         name: str,
         user_id: UUID,
         embedder: Embedder | None = None,
         distance: Distance = "cosine",
     ) -> None:
         self._runtime = runtime
-        self._database = runtime.database
+        self._database = database
         self.user = name
         self._user_id = user_id
         self._embedder = embedder

@@ -19,6 +19,7 @@ from memstore._compat import open_inline
 from memstore._sync.client.admin import Embeddings, Tokens
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
+from memstore._sync.client.space import SpaceScope
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import llm_usage, messages, queue, watermarks
 from memstore._sync.store.database import Database
@@ -162,6 +163,10 @@ class MemoryStore:
     def user(self, name: str) -> UserScope:
         """Return the scope of a user; nothing below it sees other users' rows."""
         return UserScope(self._runtime, name)
+
+    def space(self, name: str) -> SpaceScope:
+        """Return a space, for the application itself: members act by `user.space(name)`."""
+        return SpaceScope(self._runtime, name)
 
     def users(self, *, after: str = "") -> Iterator[str]:
         """Yield the names of all users, sorted; with `after` those that sort after a name."""

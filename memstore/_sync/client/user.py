@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
@@ -17,8 +18,8 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef, Keep
-from memstore._sync.search.recall import RERANKED, recall, rerank
-from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
+from memstore._sync.search.recall import RERANKED, build_query, rank_together, recall, rerank
+from memstore._sync.store import erasure, grants, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
 from memstore.context.receipt import unpack
@@ -37,6 +38,7 @@ from memstore.ingest.validation import (
     to_list,
     to_page_position,
     to_scope,
+    to_spaces,
     to_utc,
     to_uuid,
     to_uuids,
@@ -50,6 +52,7 @@ from memstore.models import (
     EventType,
     ExportReport,
     Fact,
+    Grant,
     Hit,
     InvalidResponse,
     Message,
@@ -64,6 +67,7 @@ from memstore.providers import Embedder
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
+    from memstore._sync.client.space import SpaceScope
     from memstore._sync.export.writer import Target
 
 
@@ -81,6 +85,9 @@ class UserScope(UserFacts):
         self._database = runtime.database
         self.name = name
         self.id = ids.user_id(name)
+        if ids.is_space(self.id) and type(self) is UserScope:
+            raise InvalidInput(f"{name!r} is a space's name, and no user's: call store.space({name[6:]!r}).")
+        self._speaker: str | None = None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -106,7 +113,7 @@ class UserScope(UserFacts):
         redactor.reject_secret_names(scope=scope)
         texts = redactor.redact(title), redactor.redact(channel), scope
         kind = PrivateConversationScope if private else ConversationScope
-        return kind(self, ConversationRef(self.name, name, *texts, keep=keep))
+        return kind(self, ConversationRef(self.name, name, *texts, keep=keep, speaker=self._speaker))
 
     def recall(
         self,
@@ -124,6 +131,7 @@ class UserScope(UserFacts):
         viewer: str | None = None,
         visibility: Rule | str | None = None,
         scope: Scopes = None,
+        spaces: Sequence[str] = (),
     ) -> list[Hit]:
         """Return the messages, summaries and facts that answer a question best.
 
@@ -134,6 +142,9 @@ class UserScope(UserFacts):
 
         `scope="otter"` leaves out what was said in conversations of another scope, `scope=["otter"]` also what was said
         in those without one. Facts that protect the user, and of their identity and taste, are found in every scope.
+
+        Hits of `spaces` are ranked together with the user's own; each has the name of its `space`. Raises `NotFound`
+        for a space that is not shared with the user.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer
@@ -169,12 +180,10 @@ class UserScope(UserFacts):
                 "min_score": least,
                 "marked": marked,
             }
+            owners: dict[str | None, UUID] = {None: self.id, **to_spaces(spaces)}
             hits: list[Hit] = runtime.run_with_embedder(
-                lambda embedder: recall(self._database, self.id, embedder, query, **options)
+                lambda embedder: self._recall(owners, embedder, query, sight, options)
             )
-            if sight:
-                with self._database.user_transaction(self.id) as tx:
-                    hits = sight.filter_hits(tx, hits)
             # No connection is held meanwhile.
             if reranker is not None:
                 hits = rerank(reranker, query, hits)
@@ -182,6 +191,28 @@ class UserScope(UserFacts):
             hits = hits[:limit]
             span.set(hits=len(hits))
         return hits
+
+    def _recall(
+        self,
+        owners: Mapping[str | None, UUID],
+        embedder: Embedder | None,
+        question: str,
+        sight: VisibilityFilter | None,
+        options: Mapping[str, Any],
+    ) -> list[Hit]:
+        """Return the hits of the user and of spaces, together where there are several owners."""
+        query = build_query(self._database, self.id, embedder, question)
+        lists, best = [], []
+        for space, owner in owners.items():
+            database = self._database if space is None else self._database.on_behalf_of(self.id)
+            recalled = recall(database, owner, query if space is None else query.for_owner(owner), **options)
+            hits = recalled.hits
+            if sight:
+                with database.user_transaction(owner) as tx:
+                    hits = sight.filter_hits(tx, hits)
+            lists.append(hits if space is None else [replace(hit, space=space) for hit in hits])
+            best.append(recalled.best_lexical)
+        return lists[0] if len(lists) == 1 else rank_together(lists, best)
 
     def conversations(
         self,
@@ -260,7 +291,7 @@ class UserScope(UserFacts):
         store's embedder finds them; those of one embedder are not found by another.
         """
         check_choice("distance", distance, get_args(Distance))
-        return Documents(self._runtime, self.name, self.id, embedder, distance)
+        return Documents(self._runtime, self._database, self.name, self.id, embedder, distance)
 
     def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
         """Return a stored receipt by its id or its context; `explain()` says what its items say now.
@@ -343,10 +374,14 @@ class UserScope(UserFacts):
     def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.
 
+        What the user said in spaces is erased before, with a certificate of each space in this one, and the grants.
+
         Tombstones, which are keyed hashes, keep it from coming back with an export or an import. The user may go on as
         a new one. With `dry_run` nothing is erased, and the certificate says what would be.
         """
-        return self._erase(ErasureScope.USER, [], dry_run)
+        from memstore._sync.derive.erasure import erase_user
+
+        return erase_user(self._runtime.database, self.id, self.name, dry_run=dry_run)
 
     def erase_message(self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False) -> Certificate:
         """Erase messages, or lists of them, with all that was derived from them, quotes them or names them.
@@ -364,14 +399,37 @@ class UserScope(UserFacts):
         """
         return self._erase(ErasureScope.FACT, facts, dry_run)
 
-    def _erase(self, scope: ErasureScope, items: Sequence[Any], dry_run: bool) -> Certificate:
+    def _erase(
+        self, scope: ErasureScope, items: Sequence[Any], dry_run: bool, *, conversation_id: UUID | None = None
+    ) -> Certificate:
         from memstore._sync.derive.erasure import ErasureTarget, erase
 
         lists = [item if isinstance(item, list | tuple | set | frozenset) else [item] for item in items]
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))
-        if scope != ErasureScope.USER and not item_ids:
+        if conversation_id is None and not item_ids:
             raise InvalidInput(f"Which {scope}? Give at least one.")
-        return erase(self._database, ErasureTarget(scope, self.id, ids=item_ids), dry_run=dry_run)
+        self._check_erasure(scope, item_ids)
+        return erase(self._database, ErasureTarget(scope, self.id, conversation_id, item_ids), dry_run=dry_run)
+
+    def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
+        """Raise `Forbidden` for what a member of a space may not erase."""
+
+    def space(self, name: str) -> SpaceScope:
+        """Return a space on behalf of this user, who needs a grant for each call there."""
+        from memstore._sync.client.space import SpaceScope
+
+        return SpaceScope(self._runtime, name, self)
+
+    def create_space(self, name: str) -> SpaceScope:
+        """Create a space with this user as its admin. Raises `Conflict` if there is one of this name."""
+        space = self.space(name)
+        space._create()
+        return space
+
+    def spaces(self) -> list[Grant]:
+        """Return the user's grants, by the names of the spaces."""
+        with self._database.user_transaction(self.id) as tx:
+            return grants.of_member(tx)
 
     def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""

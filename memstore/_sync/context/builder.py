@@ -137,6 +137,11 @@ class ContextBuilder:
         most = hits_for_budget(resolved.budget, self.history.tokens)
         with self.database.user_transaction(resolved.request.user_id) as tx:
             candidates = collect_candidates(tx, self.query, resolved, self.history, most)
+        if resolved.request.spaces:
+            # Here: most contexts have none.
+            from memstore._sync.context.spaces import add_spaces  # noqa: PLC0415
+
+            candidates = add_spaces(self.database, self.query, resolved, candidates, most)
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
@@ -239,6 +244,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     ]
     arguments = {
         "scope": None if request.scope is None else request.scope.as_list(),
+        "spaces": [*request.spaces] or None,
         "min_relevance": request.min_relevance or None,
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
         "strategy": describe_strategies(resolved.strategies),

@@ -44,7 +44,7 @@ def collect_candidates(
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
     request, question = resolved.request, history.question
-    recalled = _recall(tx, query, resolved, history, most)
+    recalled = recall_candidates(tx, query, resolved, history, most)
     other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
     ending = other_turns[-1:]
@@ -83,6 +83,7 @@ class _Ranked:
     more_facts: bool
     more_hits: bool
     relevance: float | None
+    best_lexical: tuple[float, float]
 
 
 def _rank(
@@ -105,14 +106,16 @@ def _rank(
         hits = list(islice(_until_enough_are_long(may_be_hits, max_hits), max_hits + 20))
         is_cut = any(ranking.tiers.count(tier) >= depth for tier in (Tier.MESSAGES, Tier.SUMMARIES))
         more_hits = is_cut or next(may_be_hits, None) is not None
-    return _Ranked(facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits, share)
+    return _Ranked(
+        facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits, share, ranking.best_lexical
+    )
 
 
 def _relevance(query: Query, ranking: Ranking) -> float:
     return relevance(query.text, measure(ranking, query))
 
 
-def _recall(
+def recall_candidates(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else.
@@ -146,6 +149,7 @@ def _recall(
     return Candidates(
         standing=history.standing,
         relevance=ranked.relevance,
+        best_lexical=ranked.best_lexical,
         facts=facts,
         hits=hits,
         find_antecedent=antecedents.find,

@@ -96,6 +96,30 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
     )
 
 
+SpaceReads = tuple[Read[list[Fact]], Read[IndexVersion | None]]
+
+
+def reads_of_space(request: Request, model: UUID) -> SpaceReads:
+    """Return the reads of a space that a context takes something of."""
+    return _read_standing(request, _guess_budget(request), 2 * MAX_STANDING), chunks.index_version(model)
+
+
+def load_space_history(tx: Transaction, reads: SpaceReads) -> ConversationHistory:
+    """Return the history of a space, of which no conversation is shown: its standing facts alone."""
+    standing, version = tx.result(reads[0]), tx.result(reads[1])
+    return ConversationHistory(
+        question=None,
+        begin=1,
+        turns=(),
+        unpaired=(),
+        tokens=0,
+        outlines=(),
+        cleared_summaries=(),
+        standing=_standing(standing)[:MAX_STANDING],
+        index_version=version,
+    )
+
+
 def _read_standing(request: Request, budget: int, limit: int) -> Read[list[Fact]]:
     # An allergy is dangerous, and how to answer concerns every answer.
     first = ("allergy", "answer_style", "diet")

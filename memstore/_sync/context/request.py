@@ -45,7 +45,7 @@ class Request:
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
     Nothing is recalled where what is stored is less relevant than `min_relevance`. `scope` is where it is asked, None
     for everywhere; `conversation_scope` that of a conversation which may not be stored yet. A receipt is kept where
-    `keep` says so. `held` are the turns of a conversation that is not stored, in order. `redacted` counts secrets by
+    `keep` says so. `spaces` are those of which something may be in, by name. `held` are the turns of a conversation that is not stored, in order. `redacted` counts secrets by
     their kind.
     """
 
@@ -65,6 +65,7 @@ class Request:
     min_relevance: float = 0.0
     held: Sequence[Message] | None = None
     scope: Scope | None = None
+    spaces: Mapping[str, UUID] = field(default_factory=dict)
     conversation_scope: str | None = None
     tools: Sequence[Json] = ()
     keep: bool = True

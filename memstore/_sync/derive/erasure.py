@@ -23,7 +23,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.facts.restoring import reapply
-from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
+from memstore._sync.store import erasure, facts, grants, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
@@ -40,13 +40,17 @@ BYTES_ON_DISK_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class ErasureTarget:
-    """The target of an erasure: `ids` are messages or facts; messages said until `before` go."""
+    """The target of an erasure: `ids` are messages or facts; messages said until `before` go.
+
+    `spaces` are the certificates of what a user had said in spaces.
+    """
 
     scope: ErasureScope
     user_id: UUID
     conversation_id: UUID | None = None
     ids: tuple[UUID, ...] = ()
     before: datetime | None = None
+    spaces: Mapping[str, Certificate] = field(default_factory=dict)
 
 
 def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -> Certificate:
@@ -66,6 +70,29 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
         return _remove_jobs(database, target, certificate)
+    return certificate
+
+
+def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
+    """Erase a user, after what this user said in spaces, which was said under this name; and the grants."""
+    with database.user_transaction(user_id) as tx:
+        spaces = grants.spaces_of(tx)
+    in_spaces = dict[str, Certificate]()
+    for space_id, space_name in spaces:
+        with database.user_transaction(space_id) as tx:
+            said = messages.said_by(tx, name)
+        if said:
+            target = ErasureTarget(ErasureScope.MESSAGE, space_id, ids=tuple(said))
+            in_spaces[space_name] = erase(database, target, dry_run=dry_run)
+    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces)
+    certificate = erase(database, target, dry_run=dry_run)
+    if not dry_run:
+        for space_id, _ in spaces:
+            with database.user_transaction(space_id) as tx:
+                grants.forget_member(tx, user_id)
+        if ids.is_space(user_id):
+            with database.user_transaction(user_id) as tx:
+                grants.remove_space(tx)
     return certificate
 
 
@@ -95,7 +122,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
     last_posted_chunk = erasure.lock_for_erasure(tx, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
-    certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
+    certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id, spaces=target.spaces)
     doomed: list[MessageToDelete] = []
     if last_posted_chunk is not None and not is_fact:
         doomed = erasure.messages_to_delete(
@@ -120,7 +147,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
-    if not digests and certificate.is_empty:
+    if not digests and certificate.is_empty and not target.spaces:
         return replace(certificate, id=None)
     erasure.raise_version(tx)
     kept = messages.add_tombstones(tx, id, digests)
@@ -329,4 +356,8 @@ def verify_certificate(database: Database, certificate: Certificate) -> ScanResu
         rows = erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)
     texts = [str(id) for id in ids[:MAX_SCANNED_IDS]]
     tables, elsewhere = erasure.scan_tables(database, certificate.user_id, texts)
-    return ScanResult(tables, len(ids), dict(+(rows | Counter(elsewhere))))
+    found, count = +(rows | Counter(elsewhere)), len(ids)
+    for in_space in certificate.spaces.values():
+        scan = verify_certificate(database, in_space)
+        found, count = found + Counter(scan.found), count + scan.ids
+    return ScanResult(tables, count, dict(found))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Generic, LiteralString, TypeVar
@@ -18,12 +19,14 @@ from uuid import UUID
 
 import psycopg
 from psycopg import ClientCursor, Connection, RawCursor
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from memstore import ids
 from memstore._compat import at_exit
 from memstore._sync.store.connections import WatchedConnection, configure, options_of
-from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, Forbidden, NotFound
 from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
@@ -60,6 +63,10 @@ def read_all(statement: LiteralString, build: Callable[..., T], **values: Any) -
 def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[T | None]:
     """Return the read of the first row, or None."""
     return Read(statement, values, lambda rows: rows[0] if rows else None, kwargs_row(build))
+
+
+# What a member may do in a space; None without a grant.
+ACCESS: Read[str | None] = Read(SQL["access"], {}, lambda rows: rows[0][0] if rows else None)
 
 
 class Transaction:
@@ -234,6 +241,10 @@ class Transaction:
         return {**values, "user_id": self.user_id}
 
 
+def _scope(owner: UUID) -> list[LiteralString]:
+    return [SQL["scope"], SQL["member"]] if ids.is_space(owner) else [SQL["scope"]]
+
+
 class Database:
     """An open database.
 
@@ -305,14 +316,24 @@ class Database:
         With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
         no round trip of their own; the transaction has their results.
         """
-        statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
-        with self._transaction(statement, user_id, reads) as transaction:
+        statement = self._confining(*_scope(user_id), *([SQL["async_commit"]] if async_commit else []))
+        is_member = "member_id" in self._confinement and ids.is_space(user_id)
+        with self._transaction(statement, user_id, [ACCESS, *reads] if is_member else reads) as transaction:
+            if is_member and transaction.result(ACCESS) is None:
+                raise NotFound("There is no such space, or it is not shared with this user.")
             yield transaction
 
     def read(self, user_id: UUID, read: Read[T]) -> T:
         """Return the result of a read of one user's rows: a whole transaction in one round trip."""
-        with self._transaction(self._confining(SQL["scope"]), user_id, [read], commit=True) as transaction:
+        statement = self._confining(*_scope(user_id))
+        with self._transaction(statement, user_id, [read], commit=True) as transaction:
             return transaction.result(read)
+
+    def on_behalf_of(self, member_id: UUID) -> Database:
+        """Return this database as a member of spaces sees it: without a grant a space has no rows."""
+        view = copy(self)
+        view._confinement = {**self._confinement, "member_id": str(member_id)}
+        return view
 
     @contextmanager
     def admin_transaction(self) -> Iterator[Transaction]:
@@ -364,6 +385,8 @@ class Database:
             finally:
                 self._release(transaction.connection)
         except DRIVER_ERRORS as error:
+            if ids.is_space(user_id) and isinstance(error, InsufficientPrivilege):
+                raise Forbidden("This member may read the space, not write to it; an admin can grant more.") from None
             raise translate(error, self.url) from error
 
     def _begin(
@@ -379,8 +402,10 @@ class Database:
             connection = self._connection()
             citus = self.capabilities.citus
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, citus=citus)
+            # A space's rows are read and written for the space itself, but by a view for a member.
+            confinement = {"member_id": str(user_id), **self._confinement}
             try:
-                transaction.begin(statement, self._confinement, reads, commit=commit)
+                transaction.begin(statement, confinement, reads, commit=commit)
                 return transaction
             except BaseException as error:
                 is_lost = isinstance(error, psycopg.OperationalError) and connection.broken

@@ -68,10 +68,14 @@ def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, i
     return dict(tx.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
+def add_user(tx: Transaction, name: str) -> bool:
+    """Make the user, or the space; return whether it was not there."""
+    return bool(tx.run(SQL["add_user"], name=name, tokenizer=TOKENIZER_VERSION))
+
+
 def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there; it stays until the transaction ends."""
-    values = {"name": name, "tokenizer": TOKENIZER_VERSION}
-    while not (tx.run(SQL["add_user"], **values) or tx.run(SQL["share_user"])):
+    while not (add_user(tx, name) or tx.run(SQL["share_user"])):
         pass  # it was there, and was erased before it was locked
 
 
@@ -113,6 +117,11 @@ def update_conversation(
         tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
     texts = {"title": title, "channel": channel, "scope": scope}
     tx.run(SQL["update_conversation"], id=conversation, settings=settings, **texts)
+
+
+def said_by(tx: Transaction, name: str) -> list[UUID]:
+    """Return the ids of the messages that a speaker of this name has said."""
+    return tx.column(SQL["said_by"], name=name)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:

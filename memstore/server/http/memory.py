@@ -30,6 +30,8 @@ def _read_moment(value: Any) -> datetime | None:
 # A day too, as in Python.
 Moment = Annotated[datetime, BeforeValidator(_read_moment)]
 ScopeName = Annotated[str, Field(min_length=1)]
+SpaceName = Annotated[str, Field(min_length=1)]
+SPACES = "names of spaces of which something may be in too"
 SCOPE = "what was said there and without a scope; a list: in these scopes alone (null: without one)"
 
 
@@ -49,6 +51,7 @@ class RecallRequest(StrictModel):
     viewer: str | None = Field(None, min_length=1)
     visibility: str | None = None
     scope: ScopeName | list[ScopeName | None] | None = Field(None, description=SCOPE)
+    spaces: list[SpaceName] = Field([], description=SPACES)
 
 
 @contexts.post("/recall")
@@ -77,6 +80,7 @@ class ContextRequest(StrictModel):
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     scope: ScopeName | list[ScopeName | None] | None = Field(None, description=SCOPE)
+    spaces: list[SpaceName] = Field([], description=SPACES)
     min_relevance: float = Field(0.0, ge=0, le=1, description="nothing is recalled where less relevant is stored")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(

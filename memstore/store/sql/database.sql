@@ -26,6 +26,16 @@ SET LOCAL TimeZone = 'UTC';
 SET LOCAL DateStyle = 'ISO, MDY';
 SET LOCAL plan_cache_mode = force_custom_plan
 
+-- member --
+-- On whose behalf a space's rows are read and written: the policies look for a grant.
+SET LOCAL memstore.member_id = %(member_id)s
+
+-- access --
+-- What the member on whose behalf the transaction is may do in its space; no row without a grant.
+SELECT access FROM grants
+WHERE user_id = %(user_id)s AND ended_at IS NULL
+  AND member_id = nullif(current_setting('memstore.member_id', true), '')::uuid
+
 -- operator --
 -- Shows who there is and whose derivations are behind, and no row of anything that was said.
 SET LOCAL memstore.operator = 'on'

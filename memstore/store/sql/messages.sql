@@ -62,6 +62,10 @@ FROM users u
 LEFT JOIN conversations c ON c.user_id = %(user_id)s AND c.id = %(conversation_id)s
 WHERE u.user_id = %(user_id)s
 
+-- said_by --
+-- What a member has said in a space.
+SELECT id FROM messages WHERE user_id = %(user_id)s AND name = %(name)s ORDER BY id
+
 -- conversation --
 -- One conversation.
 SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s

@@ -1,0 +1,64 @@
+"""What spaces add to a context: their facts and hits, ranked together with the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memstore.context.candidates import recall_candidates
+from memstore.context.history import load_space_history, reads_of_space
+from memstore.context.items import Candidates
+from memstore.context.request import ResolvedRequest
+from memstore.models import Hit
+from memstore.search.recall import Query, in_scope, rank_together
+from memstore.store.chunks import Filters
+from memstore.store.database import Database
+
+
+async def add_spaces(
+    database: Database, query: Query, resolved: ResolvedRequest, own: Candidates, most: int
+) -> Candidates:
+    """Return the candidates with those of the request's spaces, at most so many hits of each.
+
+    Standing facts of spaces stand behind the user's own. Raises `NotFound` where a space is not shared with the user.
+    """
+    database = database.on_behalf_of(resolved.request.user_id)
+    every = [own]
+    for name, space_id in resolved.request.spaces.items():
+        reads = reads_of_space(resolved.request, query.model)
+        async with database.user_transaction(space_id, reads) as tx:
+            history = load_space_history(tx, reads)
+            filters = await in_scope(tx, Filters(as_of=resolved.request.as_of), resolved.request.scope)
+            in_space = replace(resolved, filters=filters)
+            found = await recall_candidates(tx, query.for_owner(space_id), in_space, history, most)
+        every.append(_of_space(found, name))
+    best = [candidates.best_lexical for candidates in every]
+    relevances = [candidates.relevance for candidates in every if candidates.relevance is not None]
+    finders = {hit.id: candidates.find_antecedent for candidates in every for hit in candidates.hits}
+    return replace(
+        own,
+        standing=[fact for candidates in every for fact in candidates.standing],
+        facts=rank_together([candidates.facts for candidates in every], best),
+        hits=rank_together([candidates.hits for candidates in every], best),
+        find_antecedent=lambda hit: finders[hit.id](hit) if hit.id in finders else None,
+        relevance=max(relevances, default=None),
+        left_out=[decision for candidates in every for decision in candidates.left_out],
+    )
+
+
+def _of_space(candidates: Candidates, name: str) -> Candidates:
+    def mark(hits: Sequence[Hit]) -> list[Hit]:
+        return [replace(hit, space=name) for hit in hits]
+
+    def find(hit: Hit) -> Hit | None:
+        antecedent = candidates.find_antecedent(hit)
+        return antecedent and replace(antecedent, space=name)
+
+    return replace(
+        candidates,
+        standing=mark(candidates.standing),
+        facts=mark(candidates.facts),
+        hits=mark(candidates.hits),
+        find_antecedent=find,
+        left_out=[replace(decision, space=name) for decision in candidates.left_out],
+    )

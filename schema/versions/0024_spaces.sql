@@ -1,0 +1,88 @@
+-- create --
+-- Who may use the memory of a space, whose rows have its id as the user's. A row stays when its member has left: an erasure finds by it what they said.
+CREATE TABLE grants (
+    user_id     uuid        NOT NULL,
+    member_id   uuid        NOT NULL,
+    space_name  text        NOT NULL,
+    member_name text        NOT NULL,
+    access      text        NOT NULL CHECK (access IN ('read', 'write', 'admin')),
+    granted_at  timestamptz NOT NULL DEFAULT now(),
+    ended_at    timestamptz,
+    PRIMARY KEY (user_id, member_id)
+)
+
+-- of_member --
+CREATE INDEX grants_member ON grants (member_id)
+
+-- statistics --
+-- The planner keeps no samples of names (0019).
+ALTER TABLE grants ALTER COLUMN space_name SET STATISTICS 0, ALTER COLUMN member_name SET STATISTICS 0
+
+-- secure --
+ALTER TABLE grants ENABLE ROW LEVEL SECURITY
+
+-- see --
+-- Members see their own grants, and a space its members'.
+CREATE POLICY for_members ON grants FOR SELECT
+    USING (coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid
+           IN (member_id, user_id))
+
+-- change --
+CREATE POLICY by_space ON grants
+    USING (user_id = coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid)
+    WITH CHECK (user_id = coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid)
+
+-- rights --
+GRANT SELECT, INSERT, UPDATE, DELETE ON grants TO memstore_app
+
+-- refer --
+-- Each node of a Citus has the grants, as policies read them there.
+DO $$
+BEGIN
+    IF to_regclass('pg_dist_partition') IS NOT NULL THEN
+        IF EXISTS (SELECT FROM pg_dist_partition WHERE logicalrelid = 'users'::regclass) THEN
+            PERFORM create_reference_table('grants');
+        END IF;
+    END IF;
+END $$
+
+-- forced --
+ALTER TABLE grants FORCE ROW LEVEL SECURITY
+
+-- check --
+-- The space of the transaction's scope, if it is for the space itself or for a member with a grant; else null.
+DO $do$
+BEGIN
+    EXECUTE format($f$
+        CREATE FUNCTION memstore_space(needed text) RETURNS uuid LANGUAGE plpgsql STABLE COST 0.01 AS $$
+        DECLARE
+            space uuid := nullif(current_setting('memstore.user_id', true), '')::uuid;
+            member uuid := nullif(current_setting('memstore.member_id', true), '')::uuid;
+        BEGIN
+            IF member = space THEN
+                RETURN space;
+            END IF;
+            RETURN (SELECT g.user_id FROM %I.grants g
+                    WHERE g.user_id = space AND g.member_id = member AND g.ended_at IS NULL
+                      AND (needed = 'read' OR g.access <> 'read'));
+        END $$ $f$, current_schema());
+END $do$
+
+-- confine --
+-- Ids of spaces sort behind all others. Who only reads a space changes none of its rows.
+DO $do$
+DECLARE
+    name text;
+    scope constant text := $$nullif(current_setting('memstore.user_id', true), '')::uuid$$;
+    owner constant text := 'user_id = CASE WHEN ' || scope || $$ >= 'ffffffff-ffff-8000-8000-000000000000'
+        THEN memstore_space(%L) ELSE $$ || scope || ' END';
+BEGIN
+    FOR name IN SELECT tablename FROM pg_policies
+                WHERE schemaname = current_schema() AND policyname = 'by_user' ORDER BY tablename
+    LOOP
+        EXECUTE format('ALTER POLICY by_user ON %I USING (', name) || format(owner, 'read')
+            || ') WITH CHECK (' || format(owner, 'write') || ')';
+        EXECUTE format($$CREATE POLICY by_writers ON %I AS RESTRICTIVE FOR DELETE
+            USING (user_id < 'ffffffff-ffff-8000-8000-000000000000' OR user_id = memstore_space('write'))$$, name);
+    END LOOP;
+END $do$
