@@ -28,6 +28,7 @@ def user_id(name: str) -> UUID:
 
 
 def is_space(owner: UUID) -> bool:
+    """Return whether an owner's id is that of a space."""
     return owner >= FIRST_SPACE_ID
 
 

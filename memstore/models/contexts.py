@@ -109,7 +109,8 @@ class Decision:
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
     of a profile's facts; `start` the character from which on it is shown. A `standing` item is included whatever is
-    asked, and what is of a `space` has its name. `preview` is how its text begins, for people: stored only where the text is a strategy's or your own.
+    asked; what is of a `space` has its name. `preview` is how its text begins, for people: stored only where the text
+    is a strategy's or your own.
     """
 
     section: str

@@ -320,9 +320,9 @@ class Certificate:
 
     `erased` are the ids that were asked for: of the user, the conversation, the messages or the facts. `counts` are the
     removed rows by table; `tombstones` how many keyed hashes keep messages and facts from coming back. `again` says how
-    many conversations each deriver looks at again, since something rested on erased and other messages. `spaces` are the
-    certificates of what a user said in spaces, by the space's name. `id` is None for a `dry_run`, and where there was
-    nothing to erase.
+    many conversations each deriver looks at again, since something rested on erased and other messages. `spaces` are
+    the certificates of what a user said in spaces, by the space's name. `id` is None for a `dry_run`, and where there
+    was nothing to erase.
     """
 
     scope: ErasureScope

@@ -22,15 +22,16 @@ ALTER TABLE grants ALTER COLUMN space_name SET STATISTICS 0, ALTER COLUMN member
 ALTER TABLE grants ENABLE ROW LEVEL SECURITY
 
 -- see --
--- Members see their own grants, and a space its members'.
-CREATE POLICY for_members ON grants FOR SELECT
-    USING (coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid
-           IN (member_id, user_id))
-
--- change --
-CREATE POLICY by_space ON grants
-    USING (user_id = coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid)
-    WITH CHECK (user_id = coalesce(nullif(current_setting('memstore.member_id', true), ''), nullif(current_setting('memstore.user_id', true), ''))::uuid)
+-- Members see their own grants, and a space its members'; for neither there are none.
+DO $do$
+DECLARE
+    scope constant text := $$nullif(current_setting('memstore.user_id', true), '')::uuid$$;
+    actor constant text := $$coalesce(nullif(current_setting('memstore.member_id', true), '')::uuid, CASE WHEN $$ || scope
+        || $$ < 'ffffffff-ffff-8000-8000-000000000000' THEN $$ || scope || ' END)';
+BEGIN
+    EXECUTE 'CREATE POLICY for_members ON grants FOR SELECT USING (member_id = ' || actor || ')';
+    EXECUTE 'CREATE POLICY by_space ON grants USING (user_id = ' || actor || ') WITH CHECK (user_id = ' || actor || ')';
+END $do$
 
 -- rights --
 GRANT SELECT, INSERT, UPDATE, DELETE ON grants TO memstore_app

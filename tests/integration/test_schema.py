@@ -193,25 +193,17 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
     )
     no_reader = f"((user_id < {first_space}) OR (user_id = memstore_space('write'::text)))"
     actor = (
-        "(COALESCE(NULLIF(current_setting('memstore.member_id'::text, true), ''::text), "
-        "NULLIF(current_setting('memstore.user_id'::text, true), ''::text)))::uuid"
+        f"COALESCE((NULLIF(current_setting('memstore.member_id'::text, true), ''::text))::uuid,\nCASE\n"
+        f"    WHEN ({scope} < {first_space}) THEN {scope}\n    ELSE NULL::uuid\nEND)"
     )
-    by_space = f"(user_id = {actor})"
+    by_space, of_members = f"(user_id = {actor})", f"(member_id = {actor})"
     operator = "(current_setting('memstore.operator'::text, true) = 'on'::text)"
     assert set(policies) == {
         *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_writer) for table in TABLES | OUTLIVING),
         *((table, "by_writers", "RESTRICTIVE", "{public}", "DELETE", no_reader, None) for table in TABLES | OUTLIVING),
         *((table, "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None) for table in KEYS - {"grants"}),
         ("grants", "by_space", "PERMISSIVE", "{public}", "ALL", by_space, by_space),
-        (
-            "grants",
-            "for_members",
-            "PERMISSIVE",
-            "{public}",
-            "SELECT",
-            f"({actor} = ANY (ARRAY[member_id, user_id]))",
-            None,
-        ),
+        ("grants", "for_members", "PERMISSIVE", "{public}", "SELECT", of_members, None),
         ("embedding_models", "of_the_first", "PERMISSIVE", "{public}", "INSERT", None, "(state = 'serving'::text)"),
         ("embedding_models", "for_operator", "PERMISSIVE", "{public}", "ALL", operator, operator),
         *(

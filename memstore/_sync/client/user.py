@@ -180,7 +180,7 @@ class UserScope(UserFacts):
                 "min_score": least,
                 "marked": marked,
             }
-            owners: dict[str | None, UUID] = {None: self.id, **to_spaces(spaces)}
+            owners: list[tuple[str | None, UUID]] = [(None, self.id), *to_spaces(spaces).items()]
             hits: list[Hit] = runtime.run_with_embedder(
                 lambda embedder: self._recall(owners, embedder, query, sight, options)
             )
@@ -194,7 +194,7 @@ class UserScope(UserFacts):
 
     def _recall(
         self,
-        owners: Mapping[str | None, UUID],
+        owners: Sequence[tuple[str | None, UUID]],
         embedder: Embedder | None,
         question: str,
         sight: VisibilityFilter | None,
@@ -203,7 +203,7 @@ class UserScope(UserFacts):
         """Return the hits of the user and of spaces, together where there are several owners."""
         query = build_query(self._database, self.id, embedder, question)
         lists, best = [], []
-        for space, owner in owners.items():
+        for space, owner in owners:
             database = self._database if space is None else self._database.on_behalf_of(self.id)
             recalled = recall(database, owner, query if space is None else query.for_owner(owner), **options)
             hits = recalled.hits

@@ -45,8 +45,8 @@ class Request:
     those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
     Nothing is recalled where what is stored is less relevant than `min_relevance`. `scope` is where it is asked, None
     for everywhere; `conversation_scope` that of a conversation which may not be stored yet. A receipt is kept where
-    `keep` says so. `spaces` are those of which something may be in, by name. `held` are the turns of a conversation that is not stored, in order. `redacted` counts secrets by
-    their kind.
+    `keep` says so. `spaces` are those of which something may be in, by name. `held` are the turns of a conversation
+    that is not stored, in order. `redacted` counts secrets by their kind.
     """
 
     user_id: UUID
