@@ -35,9 +35,7 @@ class AsyncSpaceScope(AsyncUserScope):
 
     async def members(self) -> list[Grant]:
         """Return the grants of the space, by the names of its members."""
-        if self.member is not None:
-            # Raises `NotFound` without a grant.
-            await self._access()
+        await self.access()
         async with self._runtime.database.user_transaction(self.id) as tx:
             return await grants.of_space(tx)
 
@@ -64,16 +62,17 @@ class AsyncSpaceScope(AsyncUserScope):
     async def _change(self, member: str, access: Access | None) -> None:
         user = AsyncUserScope(self._runtime, member)
         self._runtime.redactor.reject_secret_names(user=member, space=self.space_name)
-        # Also where the space is not to be told of.
         by = None if self.member is None else self.member.id
-        if by is not None:
-            await self._access()
+        await self.access()
         # For the space itself: a member's transaction changes no grants.
         async with self._runtime.database.user_transaction(self.id) as tx:
             await messages.make_user(tx, self.name)
             await grants.change(tx, self.space_name, user.id, member, access, by=by)
 
-    async def _access(self) -> Access:
+    async def access(self) -> Access:
+        """Return what the member may do; the application may do everything. Raises `NotFound` without a grant."""
+        if self.member is None:
+            return Access.ADMIN
         async with self._database.user_transaction(self.id) as tx:
             return await grants.access(tx)
 
@@ -84,7 +83,7 @@ class AsyncSpaceScope(AsyncUserScope):
 
     async def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
         """Raise `Forbidden` for what a member may not erase: all but their own messages, unless they are an admin."""
-        if self.member is None or await self._access() == Access.ADMIN:
+        if self.member is None or await self.access() == Access.ADMIN:
             return
         said = await self.messages(item_ids) if scope == ErasureScope.MESSAGE else []
         if len({message.id for message in said if message.name == self.member.name}) < max(1, len(item_ids)):

@@ -36,9 +36,7 @@ class SpaceScope(UserScope):
 
     def members(self) -> list[Grant]:
         """Return the grants of the space, by the names of its members."""
-        if self.member is not None:
-            # Raises `NotFound` without a grant.
-            self._access()
+        self.access()
         with self._runtime.database.user_transaction(self.id) as tx:
             return grants.of_space(tx)
 
@@ -65,16 +63,17 @@ class SpaceScope(UserScope):
     def _change(self, member: str, access: Access | None) -> None:
         user = UserScope(self._runtime, member)
         self._runtime.redactor.reject_secret_names(user=member, space=self.space_name)
-        # Also where the space is not to be told of.
         by = None if self.member is None else self.member.id
-        if by is not None:
-            self._access()
+        self.access()
         # For the space itself: a member's transaction changes no grants.
         with self._runtime.database.user_transaction(self.id) as tx:
             messages.make_user(tx, self.name)
             grants.change(tx, self.space_name, user.id, member, access, by=by)
 
-    def _access(self) -> Access:
+    def access(self) -> Access:
+        """Return what the member may do; the application may do everything. Raises `NotFound` without a grant."""
+        if self.member is None:
+            return Access.ADMIN
         with self._database.user_transaction(self.id) as tx:
             return grants.access(tx)
 
@@ -85,7 +84,7 @@ class SpaceScope(UserScope):
 
     def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
         """Raise `Forbidden` for what a member may not erase: all but their own messages, unless they are an admin."""
-        if self.member is None or self._access() == Access.ADMIN:
+        if self.member is None or self.access() == Access.ADMIN:
             return
         said = self.messages(item_ids) if scope == ErasureScope.MESSAGE else []
         if len({message.id for message in said if message.name == self.member.name}) < max(1, len(item_ids)):

@@ -23,7 +23,7 @@ from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError, MemstoreError
-from memstore.server.http import conversations, dependencies, erasures, memory, middleware, operations
+from memstore.server.http import conversations, dependencies, erasures, memory, middleware, operations, spaces
 from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.ui.app import create_ui
 
@@ -80,12 +80,13 @@ def create_app(
         memory.facts,
         erasures.erasures,
         operations.derive,
+        spaces.spaces,
     ):
         api.include_router(router)
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{middleware.MCP}/{{user:name}}", _RequireUser(mcp)))
+        app.router.routes.append(Route(f"{middleware.MCP}/{{user:owner}}", _RequireUser(mcp)))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{middleware.UI}/")))
     app.mount(middleware.UI, create_ui(store, authenticator, writes=ui_writes))
     app.add_middleware(dependencies.AuthenticationMiddleware, authenticator=authenticator)

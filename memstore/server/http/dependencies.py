@@ -28,17 +28,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memstore.client.admin import AsyncTokens, hash_token
 from memstore.client.conversation import AsyncConversationScope
+from memstore.client.space import AsyncSpaceScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.validation import drop_nulls
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import API, MCP, METRICS
+from memstore.server.owners import SEPARATOR, owner_named
 from memstore.server.validation import join_problems
 from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
-USER = "/users/{user:name}"
+# The user, or on the user's behalf a space: /users/alice/spaces/otter has the paths that /users/alice has.
+USER = "/users/{user:owner}"
+SPACES = "/spaces/"
 CONVERSATION = f"{USER}/conversations/{{conversation:name}}"
 MAX_LIMIT = 1000
 BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
@@ -59,7 +63,19 @@ class Name(Convertor[str]):
         return quote(value, safe="")
 
 
+class OwnerName(Name):
+    """A user by name, or a user and a space, see `owner_named`; a NUL becomes what no name may hold either."""
+
+    regex = f"[^/]+(?:{SPACES}[^/]+)?"
+
+    def convert(self, value: str) -> str:
+        return SEPARATOR.join(
+            super(OwnerName, self).convert(name).replace("\0", "\udfff") for name in value.split(SPACES)
+        )
+
+
 register_url_convertor("name", Name())
+register_url_convertor("owner", OwnerName())
 
 
 class StrictModel(BaseModel):
@@ -165,10 +181,16 @@ OPERATOR = [Depends(require_operator)]
 
 
 async def get_user(user: NamePart, store: StoreDep, principal: PrincipalDep) -> AsyncUserScope:
-    """Return the user of the path; raise 404 where the token does not open that user's memory."""
-    scope = store.user(user)
-    if not principal.can_access(scope.id):
+    """Return the user of the path; raise 404 where the token does not open that user's memory.
+
+    A space is that of the user, whom it must be shared with.
+    """
+    scope = owner_named(store, user)
+    holder = scope.member if isinstance(scope, AsyncSpaceScope) else scope
+    if holder is None or not principal.can_access(holder.id):
         raise user_not_found()
+    if isinstance(scope, AsyncSpaceScope):
+        await scope.access()
     return scope
 
 

@@ -30,6 +30,7 @@ from memstore.server.background import BackgroundDeriver
 from memstore.server.mcp import results
 from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
 from memstore.server.mcp.transport import readable_body, readable_lines, refuse_body
+from memstore.server.owners import owner_named
 from memstore.server.timeout import disable_timeout
 from memstore.settings import Settings
 from memstore.text import escape_control_tokens, format_day
@@ -102,8 +103,9 @@ class MemoryServer(MCPServer[None]):
             async with asyncio.timeout(self._timeout):
                 request = context.request_context.request if context is not None else None
                 user = self._user or str(request.path_params["user"])  # type: ignore[union-attr]
-                await self.background.first_seen(user)
-                memory = UserMemory(self._store, self._store.user(user), self.background, self._scope)
+                owner = owner_named(self._store, user)
+                await self.background.first_seen(owner.name)
+                memory = UserMemory(self._store, owner, self.background, self._scope)
                 current_memory.set(memory)
                 yield
         except Exception as error:

@@ -96,6 +96,11 @@ async def search_memories(
     conversation: Annotated[Name | None, _about("Only what comes from this conversation.")] = None,
     since: Annotated[Time | None, _about(f"Only what was said then or later: {EXAMPLE_TIME}, or a day.")] = None,
     until: Annotated[Time | None, _about("Only what was said before then.")] = None,
+    spaces: Annotated[
+        list[Name] | None,
+        _about("Also in these spaces, by name: memory that others share with the user."),
+        BeforeValidator(as_list),
+    ] = None,
 ) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
@@ -112,6 +117,7 @@ async def search_memories(
         since=since,
         until=until,
         scope=memory.scope,
+        spaces=spaces or (),
     )
     note = await _note_pending(memory, is_empty=not hits)
     return results.Memories(memories=await results.format_hits(memory.user, hits), note=note)
