@@ -168,6 +168,17 @@ class AsyncMemoryStore:
 
     async def users(self, *, after: str = "") -> AsyncIterator[str]:
         """Yield the names of all users, sorted; with `after` those that sort after a name."""
+        async for name in self._owners(after):
+            if not name.startswith(ids.SPACE_PREFIX):
+                yield name
+
+    async def spaces(self) -> AsyncIterator[str]:
+        """Yield the names of all spaces, sorted."""
+        async for name in self._owners():
+            if name.startswith(ids.SPACE_PREFIX):
+                yield name.removeprefix(ids.SPACE_PREFIX)
+
+    async def _owners(self, after: str = "") -> AsyncIterator[str]:
         async for _, name in messages.everybody(self._database, after):
             yield name
 
@@ -268,7 +279,7 @@ class AsyncMemoryStore:
 
         for name in users or ():
             check_name(name, "user")
-        names = self.users() if users is None else list(dict.fromkeys(users))
+        names = self._owners() if users is None else list(dict.fromkeys(users))
         return await write_export(self._database, target, names, derived=derived, progress=progress or _ignore)
 
     async def import_file(
@@ -348,13 +359,13 @@ class AsyncMemoryStore:
         from memstore.derive.maintenance import apply_retention
 
         check_names(user=user)
-        names = [user] if user is not None else [name async for name in self.users()]
+        names = [user] if user is not None else [name async for name in self._owners()]
         return sum([await apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how many rows are stored, of every user or of one."""
         check_names(user=user)
-        names = [user] if user is not None else [name async for name in self.users()]
+        names = [user] if user is not None else [name async for name in self._owners()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
             async with self._database.user_transaction(ids.user_id(name)) as tx:

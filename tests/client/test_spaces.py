@@ -89,6 +89,7 @@ async def test_a_grant_that_is_taken_away_opens_nothing_and_leaves_what_was_said
         await bob.space("otter").recall("release")
     assert await bob.spaces() == []
     assert len(await store.space("otter").conversation("standup").messages()) == 2
+    assert [name async for name in store.spaces()] == ["otter"]
     with pytest.raises(Conflict):
         await store.user("alice").space("otter").revoke("alice")
     await store.user("carol").space("otter").revoke("carol")
@@ -153,5 +154,6 @@ async def test_an_admin_erases_a_space_with_its_grants(store: AsyncMemoryStore) 
     assert certificate.counts["messages"] == 2
     assert await store.user("bob").spaces() == []
     assert [name async for name in store.users()] == ["alice", "bob"]
+    assert [name async for name in store.spaces()] == []
     await store.user("eve").create_space("otter")
     assert await store.user("eve").space("otter").recall("release") == []

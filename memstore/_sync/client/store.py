@@ -170,6 +170,17 @@ class MemoryStore:
 
     def users(self, *, after: str = "") -> Iterator[str]:
         """Yield the names of all users, sorted; with `after` those that sort after a name."""
+        for name in self._owners(after):
+            if not name.startswith(ids.SPACE_PREFIX):
+                yield name
+
+    def spaces(self) -> Iterator[str]:
+        """Yield the names of all spaces, sorted."""
+        for name in self._owners():
+            if name.startswith(ids.SPACE_PREFIX):
+                yield name.removeprefix(ids.SPACE_PREFIX)
+
+    def _owners(self, after: str = "") -> Iterator[str]:
         for _, name in messages.everybody(self._database, after):
             yield name
 
@@ -268,7 +279,7 @@ class MemoryStore:
 
         for name in users or ():
             check_name(name, "user")
-        names = self.users() if users is None else list(dict.fromkeys(users))
+        names = self._owners() if users is None else list(dict.fromkeys(users))
         return write_export(self._database, target, names, derived=derived, progress=progress or _ignore)
 
     def import_file(
@@ -344,13 +355,13 @@ class MemoryStore:
         from memstore._sync.derive.maintenance import apply_retention
 
         check_names(user=user)
-        names = [user] if user is not None else [name for name in self.users()]
+        names = [user] if user is not None else [name for name in self._owners()]
         return sum([apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how many rows are stored, of every user or of one."""
         check_names(user=user)
-        names = [user] if user is not None else [name for name in self.users()]
+        names = [user] if user is not None else [name for name in self._owners()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
             with self._database.user_transaction(ids.user_id(name)) as tx:
