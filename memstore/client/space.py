@@ -47,7 +47,7 @@ class AsyncSpaceScope(AsyncUserScope):
     async def revoke(self, member: str) -> None:
         """Take a member's grant away: an admin that of anybody, and each member their own.
 
-        What the member said stays until it is erased. Raises `Conflict` for the last admin.
+        Messages of the member stay until they are erased. Raises `Conflict` for the last admin.
         """
         await self._change(member, None)
 

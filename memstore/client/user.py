@@ -378,7 +378,7 @@ class AsyncUserScope(AsyncUserFacts):
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.
 
-        What the user said in spaces is erased before, with a certificate of each space in this one, and the grants.
+        Messages of the user in spaces are erased before, with a certificate of each space in this one, and the grants.
 
         Tombstones, which are keyed hashes, keep it from coming back with an export or an import. The user may go on as
         a new one. With `dry_run` nothing is erased, and the certificate says what would be.

@@ -142,11 +142,11 @@ class Recalled:
 def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[float, float]]) -> list[Hit]:
     """Return the hits of several owners by score, each text once.
 
-    What words add is a share of the owner's best: it becomes one of the best of all.
+    The parts of words are shares of each owner's best score; they become shares of the best of all.
     """
     most = [max(scores) or 1.0 for scores in zip(*best_lexical, strict=True)]
     together = [
-        _rescale(hit, [own / best for own, best in zip(scores, most, strict=True)])
+        _rescale(hit, [score / best for score, best in zip(scores, most, strict=True)])
         for hits, scores in zip(lists, best_lexical, strict=True)
         for hit in hits
     ]

@@ -16,13 +16,15 @@ from memstore.context.items import Candidates
 from memstore.models import Hit
 
 
-def add_spaces(database: Database, query: Query, resolved: ResolvedRequest, own: Candidates, most: int) -> Candidates:
+def add_spaces(
+    database: Database, query: Query, resolved: ResolvedRequest, candidates: Candidates, most: int
+) -> Candidates:
     """Return the candidates with those of the request's spaces, at most so many hits of each.
 
     Standing facts of spaces stand behind the user's own. Raises `NotFound` where a space is not shared with the user.
     """
     database = database.on_behalf_of(resolved.request.user_id)
-    every = [own]
+    every = [candidates]
     for name, space_id in resolved.request.spaces.items():
         reads = reads_of_space(resolved.request, query.model)
         with database.user_transaction(space_id, reads) as tx:
@@ -31,17 +33,17 @@ def add_spaces(database: Database, query: Query, resolved: ResolvedRequest, own:
             in_space = replace(resolved, filters=filters)
             found = recall_candidates(tx, query.for_owner(space_id), in_space, history, most)
         every.append(_of_space(found, name))
-    best = [candidates.best_lexical for candidates in every]
-    relevances = [candidates.relevance for candidates in every if candidates.relevance is not None]
-    finders = {hit.id: candidates.find_antecedent for candidates in every for hit in candidates.hits}
+    best = [each.best_lexical for each in every]
+    relevances = [each.relevance for each in every if each.relevance is not None]
+    finders = {hit.id: each.find_antecedent for each in every for hit in each.hits}
     return replace(
-        own,
-        standing=[fact for candidates in every for fact in candidates.standing],
-        facts=rank_together([candidates.facts for candidates in every], best),
-        hits=rank_together([candidates.hits for candidates in every], best),
+        candidates,
+        standing=[fact for each in every for fact in each.standing],
+        facts=rank_together([each.facts for each in every], best),
+        hits=rank_together([each.hits for each in every], best),
         find_antecedent=lambda hit: finders[hit.id](hit) if hit.id in finders else None,
         relevance=max(relevances, default=None),
-        left_out=[decision for candidates in every for decision in candidates.left_out],
+        left_out=[decision for each in every for decision in each.left_out],
     )
 
 
