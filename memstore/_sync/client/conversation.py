@@ -258,7 +258,8 @@ class ConversationScope:
         instructions: those of other scopes than the conversation's own stand only where they answer the question.
 
         Facts and messages of `spaces` are in too, each with the name of its space; standing facts of a space stand
-        behind the user's. Of such a context no receipt is kept: others may erase what it says. Raises `NotFound` for a space that is not shared with the user.
+        behind the user's. Of such a context no receipt is kept: others may erase what it says. Raises `NotFound` for a
+        space that is not shared with the user.
 
         With a `min_relevance`, such as 0.5, no facts and no messages are recalled for a question to which nothing that
         is stored matters, such as "ok, go on": `context.receipt.relevance` says how likely something does, from 0 to 1.
