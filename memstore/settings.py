@@ -149,6 +149,9 @@ class Settings(BaseSettings):
 
     server_hosts: Many[str] = ()  # allowed Host headers, in addition to this machine's own names
     server_body_bytes: int = Field(16_000_000, ge=1)  # the largest body that the server reads
+    server_oidc_issuer: str | None = None  # the OpenID Connect issuer whose tokens the server takes, too
+    server_oidc_audience: str | None = None  # the URL of this server, for which these tokens are
+    server_oidc_user_claim: str = Field("sub", min_length=1)  # the claim of a token that is the user's name
 
     def price_of(self, deriver: str) -> tuple[float, float] | None:
         """Return the prices of a million tokens of a deriver's prompts and answers; None if not set."""

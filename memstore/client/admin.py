@@ -22,6 +22,8 @@ from memstore.store import api_tokens
 from memstore.store.api_tokens import TokenHolder
 
 MAX_TOKEN_DAYS = 36_500
+# By it people, and scanners of repositories, know a token.
+TOKEN_PREFIX = "mst_"  # nosec B105  # no password
 
 ChunkProgress = Callable[[int, int], None]
 
@@ -42,8 +44,7 @@ class AsyncTokens:
         if days is not None and not (isinstance(days, int | float) and 0 < days <= MAX_TOKEN_DAYS):
             raise InvalidInput(f"days={days!r}: give a number of days up to {MAX_TOKEN_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
-        # By the prefix people, and scanners of repositories, know a token.
-        secret = f"mst_{secrets.token_urlsafe(32)}"
+        secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
         async with self._database.admin_transaction() as tx:
             token = await api_tokens.add(
                 tx,

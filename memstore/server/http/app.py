@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
+from functools import partial
 from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -23,12 +24,15 @@ from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError, MemstoreError
+from memstore.plugins import require_extra
 from memstore.server.http import conversations, dependencies, erasures, memory, middleware, operations, spaces
-from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
+from memstore.server.http.errors import ERROR_RESPONSES, IssuerUnavailable, ProblemAPI, handle_error
 from memstore.server.ui.app import create_ui
+from memstore.settings import Settings
 
 if TYPE_CHECKING:
-    # Another extra, which may not be there.
+    # Other extras, which may not be there.
+    from memstore.server.http.oidc import OidcVerifier
     from memstore.server.mcp.server import McpApp
 
 ANSWER_SECONDS = 60.0
@@ -41,13 +45,15 @@ def create_app(
     hosts: Sequence[str] = (),
     mcp: McpApp | None = None,
     ui_writes: bool = False,
+    oidc: OidcVerifier | None = None,
 ) -> FastAPI:
     """Return the application over an open store, which stays its owner's to close.
 
     `allow_local` needs no token until the first one is made; `hosts` are the names by which the server may be asked
     (none: any); `mcp` is served at /mcp/{user} to those who may see that user; with `ui_writes` pages take forms.
+    `oidc` checks the tokens of an issuer.
     """
-    authenticator = dependencies.Authenticator(store.tokens, allow_local=allow_local)
+    authenticator = dependencies.Authenticator(store.tokens, allow_local=allow_local, oidc=oidc)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -87,6 +93,8 @@ def create_app(
     app.include_router(operations.health)
     if mcp is not None:
         app.router.routes.append(Route(f"{middleware.MCP}/{{user:owner}}", _RequireUser(mcp)))
+    if oidc is not None:
+        app.router.routes.append(Route(oidc.WELL_KNOWN + "{path:path}", partial(_describe_resource, oidc)))
     app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{middleware.UI}/")))
     app.mount(middleware.UI, create_ui(store, authenticator, writes=ui_writes))
     app.add_middleware(dependencies.AuthenticationMiddleware, authenticator=authenticator)
@@ -145,11 +153,12 @@ async def serve(
     async with await AsyncMemoryStore.open(url) as store:
         # A provider that is missing fails now, not at the first request.
         await store.warm_up()
+        oidc = await load_oidc(store.settings)
         named_hosts, is_local = store.settings.server_hosts, _is_loopback(host)
         # A named host has a proxy, which may let anybody in.
         allow_local = is_local and not named_hosts
         has_tokens = await store.tokens.exist()
-        if not has_tokens and not allow_local:
+        if not has_tokens and not allow_local and oidc is None:
             raise ConfigurationError(
                 f"Everybody who reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, "
                 "with memstore token create --operator or --user NAME. Without --host and MEMSTORE_SERVER_HOSTS, only "
@@ -158,9 +167,10 @@ async def serve(
         bracketed = f"[{host}]" if ":" in host else host
         hosts = (bracketed, *middleware.LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         operations.collect_metrics()
-        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui_writes=ui_writes)
+        mcp = load_mcp(store)
+        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=mcp, ui_writes=ui_writes, oidc=oidc)
         with open_socket(host, port) as listener:
-            on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens)
+            on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens and oidc is None)
             await GracefulServer(uvicorn_config(app)).serve(sockets=[listener])
 
 
@@ -185,6 +195,24 @@ def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
     from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)
 
     return McpApp(store, timeout=ANSWER_SECONDS)
+
+
+async def load_oidc(settings: Settings) -> OidcVerifier | None:
+    """Return what checks the issuer's tokens, or None without an issuer; `ConfigurationError` if it gives no keys."""
+    if settings.server_oidc_issuer is None:
+        return None
+    with require_extra("oidc", "jwt", "cryptography"):
+        from memstore.server.http.oidc import OidcVerifier  # noqa: PLC0415  (another extra, which may not be there)
+    oidc = OidcVerifier(settings)
+    try:
+        await oidc.read_keys()
+    except IssuerUnavailable as error:
+        raise ConfigurationError(f"server_oidc_issuer: {error}. Correct it, or start it first.") from None
+    return oidc
+
+
+async def _describe_resource(oidc: OidcVerifier, request: Request) -> Response:
+    return JSONResponse(oidc.metadata(request.path_params["path"]))
 
 
 def open_socket(host: str, port: int) -> socket.socket:

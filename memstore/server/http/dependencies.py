@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from http import HTTPMethod, HTTPStatus
-from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin
 from urllib.parse import quote, unquote
 from uuid import UUID
 
@@ -26,18 +26,29 @@ from pydantic_core import CoreSchema
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memstore.client.admin import AsyncTokens, hash_token
+from memstore import ids
+from memstore.client.admin import TOKEN_PREFIX, AsyncTokens, hash_token
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.space import AsyncSpaceScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.validation import drop_nulls
-from memstore.server.http.errors import Problem, database_unavailable, user_not_found
+from memstore.server.http.errors import (
+    IssuerUnavailable,
+    Problem,
+    database_unavailable,
+    issuer_unavailable,
+    user_not_found,
+)
 from memstore.server.http.middleware import API, MCP, METRICS
 from memstore.server.owners import SEPARATOR, owner_named
 from memstore.server.validation import join_problems
 from memstore.text import INVALID_CHARS, read_json
+
+if TYPE_CHECKING:
+    # Another extra, which may not be there.
+    from memstore.server.http.oidc import OidcVerifier
 
 T = TypeVar("T")
 # The user, or on the user's behalf a space: /users/alice/spaces/otter has the paths that /users/alice has.
@@ -111,10 +122,25 @@ class Principal:
 
 
 class Authenticator:
-    """Looks up tokens by their SHA-256. With `allow_local` none is needed until the first token is made."""
+    """Looks up tokens by their SHA-256. With `allow_local` none is needed until the first token is made.
 
-    def __init__(self, tokens: AsyncTokens, *, allow_local: bool) -> None:
-        self._tokens, self._allow_local = tokens, allow_local
+    With `oidc` tokens of an issuer are taken too, and one is always needed.
+    """
+
+    def __init__(self, tokens: AsyncTokens, *, allow_local: bool, oidc: OidcVerifier | None = None) -> None:
+        self._tokens, self._allow_local, self.oidc = tokens, allow_local and oidc is None, oidc
+
+    async def authenticate(self, credentials: str | None) -> Principal | None:
+        """Return the holder of a bearer token; None if it does not hold."""
+        if self.oidc is None or credentials is None or credentials.startswith(TOKEN_PREFIX):
+            return await self.find(None if credentials is None else hash_token(credentials))
+        try:
+            user = await self.oidc.user_of(credentials)
+        except IssuerUnavailable:
+            raise issuer_unavailable() from None
+        if user is None or user.startswith(ids.SPACE_PREFIX) or INVALID_CHARS.search(user):
+            return None
+        return Principal(ids.user_id(user), user)
 
     async def find(self, token_hash: bytes | None) -> Principal | None:
         try:
@@ -127,9 +153,9 @@ class Authenticator:
         return None if holder is None else Principal(holder.owner, holder.user_name)
 
 
-async def bearer_token(request: Request) -> bytes | None:
+async def bearer_token(request: Request) -> str | None:
     credentials = await BEARER(request)
-    return None if credentials is None else hash_token(credentials.credentials)
+    return None if credentials is None else credentials.credentials
 
 
 async def get_store(request: Request) -> AsyncMemoryStore:
@@ -146,14 +172,17 @@ class AuthenticationMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith((f"{API}/", f"{MCP}/", METRICS)):
             try:
-                principal = await self._authenticator.find(await bearer_token(Request(scope)))
+                principal = await self._authenticator.authenticate(await bearer_token(Request(scope)))
                 if principal is None:
                     detail = (
                         "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
                         "This one is missing, is unknown, has expired or was revoked."
                     )
-                    challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
-                    raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+                    oidc = self._authenticator.oidc
+                    path = scope["path"] if scope["path"].startswith(f"{MCP}/") else ""
+                    challenge = 'Bearer realm="memstore"' if oidc is None else oidc.challenge(path)
+                    headers = {"WWW-Authenticate": challenge}
+                    raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=headers)
             except Problem as problem:
                 await problem.response()(scope, receive, send)
                 return

@@ -67,6 +67,16 @@ def user_not_found() -> Problem:
     return Problem(HTTPStatus.NOT_FOUND, "not-found", "There is no such user, or it is not this token's.")
 
 
+class IssuerUnavailable(Exception):
+    """The issuer of tokens gives no keys, so that none can be checked."""
+
+
+def issuer_unavailable() -> Problem:
+    """Return the 503 for callers whose token cannot be checked; it does not name the issuer."""
+    detail = "The issuer of this token gives no keys to check it with: try again, or ask the operator."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-issuer", detail)
+
+
 def database_unavailable() -> Problem:
     """Return the 503 for callers who are not authenticated: it does not name the database's host."""
     detail = "The database does not answer: memstore doctor says why."

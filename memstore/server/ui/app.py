@@ -88,7 +88,8 @@ class _Views:
         self._store, self._authenticator, self._writes = store, authenticator, writes
 
     async def _ui_request(self, request: Request) -> UIRequest:
-        token_hash = await bearer_token(request)
+        token = await bearer_token(request)
+        token_hash = None if token is None else hash_token(token)
         if token_hash is None and "token" in request.session:
             token_hash = bytes.fromhex(request.session["token"])
         return UIRequest(request, self._store, await self._authenticator.find(token_hash), writes=self._writes)
