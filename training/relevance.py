@@ -17,7 +17,7 @@ import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 import memstore
 from memstore import ids
-from memstore.context.relevance import figures, logistic, weigh
+from memstore.context.relevance import DEFAULT_MIN_RELEVANCE, figures, load_weights, logistic, weigh
 from memstore.derive.reader.model import load
 from memstore.search.recall import build_query, rank_candidates
 from memstore.search.relevance import QuestionMatch, measure
@@ -96,10 +96,13 @@ def rare_words(memories: Sequence[dict[str, Any]], chance: random.Random) -> Ite
         yield " ".join(chance.sample(rare, min(len(rare), chance.randint(1, 3))))
 
 
-async def examples_of_persons(store: memstore.AsyncMemoryStore) -> list[Example]:
+def read_persons(folder: Path) -> dict[Path, Any]:
+    return {path: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
+
+
+async def examples_of_persons(store: memstore.AsyncMemoryStore, persons: dict[Path, Any]) -> list[Example]:
     """Return the prompts of each person, asked of all memories and of four at a time; words of theirs and others'."""
     found, chance = list[Example](), random.Random(5)
-    persons = {path: json.loads(path.read_text("utf-8")) for path in sorted(PERSONS.glob("*.json"))}
     for path, person in persons.items():
         memories = person["memories"]
         stores = {f"{path.stem} {start}": memories[start : start + 4] for start in range(0, 4 * SMALL_STORES, 4)}
@@ -194,10 +197,10 @@ def shift(weights: dict[str, list[float]], floor: float) -> dict[str, list[float
     return weights | {"relevance": [*others, round(bias - float(np.log(floor / (1 - floor))), 5)]}
 
 
-def report(examples: Sequence[Example], judged: Sequence[float]) -> None:
+def report(examples: Sequence[Example], judged: Sequence[float], floors: Iterable[float]) -> None:
     """Print what each floor spares and what it loses."""
     kinds = sorted({each.kind for each in examples})
-    for floor in np.arange(0.1, 0.65, 0.05):
+    for floor in floors:
         cells = []
         for kind in kinds:
             silent, lost = (
@@ -216,6 +219,9 @@ async def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--floor", type=float, default=0.35, help="what is to become 0.5")
     parser.add_argument("--questions", type=Path, help="a file in which examples of questions are kept between runs")
+    parser.add_argument(
+        "--validate", action="store_true", help="only judge other persons by the weights of the package"
+    )
     given = parser.parse_args()
     questions = list[Example]()
     if given.questions and given.questions.exists():
@@ -223,8 +229,13 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = {"embedder": ONNX_MINILM}
         async with await memstore.open_async(f"embedded:{folder}/store", settings=settings) as store:
+            if given.validate:
+                examples = await examples_of_persons(store, read_persons(PERSONS / "validation"))
+                teacher, weights = Teacher(examples), load_weights()
+                report(examples, [teacher.judge(each, weights) for each in examples], floors=[DEFAULT_MIN_RELEVANCE])
+                return
             examples = [
-                *await examples_of_persons(store),
+                *await examples_of_persons(store, read_persons(PERSONS)),
                 *(questions or await examples_of_questions(store, given.data)),
             ]
     if given.questions and not questions:
@@ -239,7 +250,7 @@ async def main() -> None:
         for place, each in enumerate(examples):
             if each.group in left_out:
                 judged[place] = teacher.judge(each, weights)
-    report(examples, judged)
+    report(examples, judged, floors=np.arange(0.1, 0.65, 0.05))
     if given.out:
         given.out.write_text(json.dumps(shift(teacher.teach(set(groups)), given.floor)) + "\n")
 
