@@ -97,6 +97,7 @@ def rare_words(memories: Sequence[dict[str, Any]], chance: random.Random) -> Ite
 
 
 def read_persons(folder: Path) -> dict[Path, Any]:
+    """Return the persons of a folder by their files."""
     return {path: json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))}
 
 
