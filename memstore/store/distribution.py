@@ -67,6 +67,7 @@ def _distribute(connection: psycopg.Connection[Any], tables: dict[str, bool], pr
         if table in tables
     ]
     connection.execute(SQL["in_turn"])
+    connection.execute(SQL["nested"])
     for names, _ in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**names))
     for name, by_user in tables.items():

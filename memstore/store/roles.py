@@ -75,7 +75,7 @@ def rights() -> Composed:
     rows = [
         *((table.name, "memstore_app", table.app) for table in TABLES),
         *((table.name, "memstore_loader", table.loader) for table in TABLES if table.loader),
-        *((name, "memstore_reader", "SELECT") for name in (*tables_of("user", "kept"), "embedding_models")),
+        *((name, "memstore_reader", "SELECT") for name in (*tables_of("user", "kept"), "embedding_models", "grants")),
     ]
     row = Composable("({}, {}, {})")
     return Composable(SQL["rights"]).format(rights=Composable(", ").join(row.format(*values) for values in rows))

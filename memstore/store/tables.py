@@ -103,7 +103,7 @@ TABLES = (
     Table("erasures", "kept", harmless=("body",), app=ADD, exported=False),
     Table("backfills", "operator", "only_user", harmless=("derivers",), app=EVERYTHING, exported=False),
     Table("api_tokens", "operator", harmless=("hash",), app=ADD_AND_CHANGE, exported=False),
-    Table("grants", "store", harmless=("access",), app=EVERYTHING, exported=False),
+    Table("grants", "store", harmless=("access",), app=EVERYTHING, loader="SELECT", exported=False),
     Table("store_keys", "store", harmless=("name", "key"), app="SELECT", loader="SELECT", exported=False),
     Table("embedding_models", "store", app=ADD_AND_CHANGE, exported=False),
 )

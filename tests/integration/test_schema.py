@@ -191,7 +191,6 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         f"    ELSE {scope}\nEND)"
         for needed in ("read", "write")
     )
-    no_reader = f"((user_id < {first_space}) OR (user_id = memstore_space('write'::text)))"
     actor = (
         f"COALESCE((NULLIF(current_setting('memstore.member_id'::text, true), ''::text))::uuid,\nCASE\n"
         f"    WHEN ({scope} < {first_space}) THEN {scope}\n    ELSE NULL::uuid\nEND)"
@@ -199,8 +198,16 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
     by_space, of_members = f"(user_id = {actor})", f"(member_id = {actor})"
     operator = "(current_setting('memstore.operator'::text, true) = 'on'::text)"
     assert set(policies) == {
-        *((table, "by_user", "PERMISSIVE", "{public}", "ALL", by_user, by_writer) for table in TABLES | OUTLIVING),
-        *((table, "by_writers", "RESTRICTIVE", "{public}", "DELETE", no_reader, None) for table in TABLES | OUTLIVING),
+        *(
+            (table, name, "PERMISSIVE", "{public}", command, using, check)
+            for table in TABLES | OUTLIVING
+            for name, command, using, check in (
+                ("by_user", "SELECT", by_user, None),
+                ("by_user_add", "INSERT", None, by_writer),
+                ("by_user_change", "UPDATE", by_writer, None),
+                ("by_user_remove", "DELETE", by_writer, None),
+            )
+        ),
         *((table, "for_everybody", "PERMISSIVE", "{public}", "SELECT", "true", None) for table in KEYS - {"grants"}),
         ("grants", "by_space", "PERMISSIVE", "{public}", "ALL", by_space, by_space),
         ("grants", "for_members", "PERMISSIVE", "{public}", "SELECT", of_members, None),

@@ -110,8 +110,8 @@ def test_who_reads_removes_nothing(app: Rows, table: str) -> None:
 @pytest.mark.parametrize("table", UPDATED)
 def test_who_reads_changes_nothing(app: Rows, table: str) -> None:
     act(app, CAROL)
-    with pytest.raises(InsufficientPrivilege), undone(app):
-        app.execute(f"update {table} set user_id = user_id")
+    with undone(app):
+        assert app.execute(f"update {table} set user_id = user_id").rowcount == 0
     act(app, BOB)
     with undone(app):
         assert app.execute(f"update {table} set user_id = user_id").rowcount > 0

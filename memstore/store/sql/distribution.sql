@@ -14,7 +14,7 @@ SELECT c.relname AS name,
        EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user
 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-  AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('by_user', 'for_everybody'))
+  AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('by_user', 'for_everybody', 'for_members'))
 ORDER BY c.relname <> 'users', c.relname
 
 -- foreign_keys --
@@ -52,6 +52,10 @@ SELECT create_distributed_table(%(table)s::regclass, 'user_id', colocate_with =>
 -- refer --
 -- Has a table of nobody's on each node.
 SELECT create_reference_table(%(table)s::regclass)
+
+-- nested --
+-- The policies of spaces read the grants of their own node, in the midst of a statement on the space's rows.
+ALTER FUNCTION memstore_space SET citus.allow_nested_distributed_execution = on
 
 -- propagate --
 -- A transaction says whose rows it is for with SET LOCAL: without this the other nodes do not hear of it.

@@ -20,7 +20,7 @@ INSERT INTO grants (user_id, member_id, space_name, member_name, access)
 VALUES (%(user_id)s, %(member_id)s, %(space_name)s, %(member_name)s, %(access)s)
 ON CONFLICT (user_id, member_id) DO UPDATE
 SET access = excluded.access, ended_at = NULL,
-    granted_at = CASE WHEN grants.ended_at IS NULL THEN grants.granted_at ELSE now() END
+    granted_at = CASE WHEN grants.ended_at IS NULL THEN grants.granted_at ELSE excluded.granted_at END
 
 -- end --
 -- Takes a grant away.
