@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
-# The name of a space as an owner, beside users. Ids of spaces (UUIDs of version 8) sort behind those of users: policies
-# tell them by that.
+# The name of a space as an owner of memory, as users are. Ids of spaces are UUIDs of version 8 and sort behind others.
 SPACE_PREFIX = "space:"
 FIRST_SPACE_ID = UUID("ffffffff-ffff-8000-8000-000000000000")
 

@@ -240,10 +240,6 @@ class Transaction:
         return {**values, "user_id": self.user_id}
 
 
-def _scope(owner: UUID) -> list[LiteralString]:
-    return [SQL["scope"], SQL["member"]] if ids.is_space(owner) else [SQL["scope"]]
-
-
 class Database:
     """An open database.
 
@@ -315,8 +311,9 @@ class Database:
         With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
         no round trip of their own; the transaction has their results.
         """
-        statement = self._confining(*_scope(user_id), *([SQL["async_commit"]] if async_commit else []))
-        is_member = "member_id" in self._confinement and ids.is_space(user_id)
+        is_member = self._is_member(user_id)
+        scope = SQL["member_scope"] if is_member else SQL["scope"]
+        statement = self._confining(scope, *([SQL["async_commit"]] if async_commit else []))
         async with self._transaction(statement, user_id, [ACCESS, *reads] if is_member else reads) as transaction:
             if is_member and transaction.result(ACCESS) is None:
                 raise NotFound("There is no such space, or it is not shared with this user.")
@@ -324,7 +321,7 @@ class Database:
 
     async def read(self, user_id: UUID, read: Read[T]) -> T:
         """Return the result of a read of one user's rows: a whole transaction in one round trip."""
-        statement = self._confining(*_scope(user_id))
+        statement = self._confining(SQL["member_scope"] if self._is_member(user_id) else SQL["scope"])
         async with self._transaction(statement, user_id, [read], commit=True) as transaction:
             return transaction.result(read)
 
@@ -333,6 +330,9 @@ class Database:
         view = copy(self)
         view._confinement = {**self._confinement, "member_id": str(member_id)}
         return view
+
+    def _is_member(self, owner: UUID) -> bool:
+        return "member_id" in self._confinement and ids.is_space(owner)
 
     @asynccontextmanager
     async def admin_transaction(self) -> AsyncIterator[Transaction]:
@@ -386,7 +386,7 @@ class Database:
             finally:
                 await self._release(transaction.connection)
         except DRIVER_ERRORS as error:
-            if ids.is_space(user_id) and isinstance(error, InsufficientPrivilege):
+            if self._is_member(user_id) and isinstance(error, InsufficientPrivilege):
                 raise Forbidden("This member may read the space, not write to it; an admin can grant more.") from None
             raise translate(error, self.url) from error
 
@@ -403,10 +403,8 @@ class Database:
             connection = await self._connection()
             citus = self.capabilities.citus
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, citus=citus)
-            # A space's rows are read and written for the space itself, but by a view for a member.
-            confinement = {"member_id": str(user_id), **self._confinement}
             try:
-                await transaction.begin(statement, confinement, reads, commit=commit)
+                await transaction.begin(statement, self._confinement, reads, commit=commit)
                 return transaction
             except BaseException as error:
                 is_lost = isinstance(error, psycopg.OperationalError) and connection.broken

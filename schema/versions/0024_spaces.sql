@@ -22,16 +22,16 @@ ALTER TABLE grants ALTER COLUMN space_name SET STATISTICS 0, ALTER COLUMN member
 ALTER TABLE grants ENABLE ROW LEVEL SECURITY
 
 -- see --
--- Members see their own grants, and a space its members'; for neither there are none.
-DO $do$
-DECLARE
-    scope constant text := $$nullif(current_setting('memstore.user_id', true), '')::uuid$$;
-    actor constant text := $$coalesce(nullif(current_setting('memstore.member_id', true), '')::uuid, CASE WHEN $$ || scope
-        || $$ < 'ffffffff-ffff-8000-8000-000000000000' THEN $$ || scope || ' END)';
-BEGIN
-    EXECUTE 'CREATE POLICY for_members ON grants FOR SELECT USING (member_id = ' || actor || ')';
-    EXECUTE 'CREATE POLICY by_space ON grants USING (user_id = ' || actor || ') WITH CHECK (user_id = ' || actor || ')';
-END $do$
+-- Members see their own grants, and a space its members'.
+CREATE POLICY for_members ON grants FOR SELECT
+    USING (member_id = coalesce(nullif(current_setting('memstore.user_id', true), ''),
+                                nullif(current_setting('memstore.member_id', true), ''))::uuid)
+
+-- change --
+-- They are changed for the space itself alone.
+CREATE POLICY by_space ON grants
+    USING (user_id = nullif(current_setting('memstore.user_id', true), '')::uuid)
+    WITH CHECK (user_id = nullif(current_setting('memstore.user_id', true), '')::uuid)
 
 -- rights --
 GRANT SELECT, INSERT, UPDATE, DELETE ON grants TO memstore_app
@@ -51,20 +51,17 @@ END $$
 ALTER TABLE grants FORCE ROW LEVEL SECURITY
 
 -- check --
--- The space of the transaction's scope, if it is for the space itself or for a member with a grant; else null.
+-- The space that a transaction on behalf of a member names, if the member has a grant; else null.
 DO $do$
 BEGIN
     EXECUTE format($f$
         CREATE FUNCTION memstore_space(needed text) RETURNS uuid LANGUAGE plpgsql STABLE COST 0.01 AS $$
         DECLARE
-            space uuid := nullif(current_setting('memstore.user_id', true), '')::uuid;
+            space uuid := nullif(current_setting('memstore.space_id', true), '')::uuid;
             member uuid := nullif(current_setting('memstore.member_id', true), '')::uuid;
         BEGIN
-            IF space < 'ffffffff-ffff-8000-8000-000000000000' THEN   -- Citus calls it for users, too
+            IF space IS NULL THEN   -- Citus calls it for users, too
                 RETURN NULL;
-            END IF;
-            IF member = space THEN
-                RETURN space;
             END IF;
             RETURN (SELECT g.user_id FROM %I.grants g
                     WHERE g.user_id = space AND g.member_id = member AND g.ended_at IS NULL
@@ -84,14 +81,12 @@ BEGIN
 END $$
 
 -- confine --
--- Ids of spaces sort behind all others. Who only reads a space changes none of its rows: each command has a policy, since
--- Citus does not keep a restrictive one.
+-- A transaction is for a user, for a space itself, or on behalf of a member of a space; who only reads changes nothing.
+-- Each command has a policy, since Citus does not keep a restrictive one.
 DO $do$
 DECLARE
     name text;
-    scope constant text := $$nullif(current_setting('memstore.user_id', true), '')::uuid$$;
-    owner constant text := 'user_id = CASE WHEN ' || scope || $$ >= 'ffffffff-ffff-8000-8000-000000000000'
-        THEN memstore_space(%L) ELSE $$ || scope || ' END';
+    owner constant text := $$user_id = coalesce(nullif(current_setting('memstore.user_id', true), '')::uuid, memstore_space(%L))$$;
     reader constant text := format(owner, 'read');
     writer constant text := format(owner, 'write');
 BEGIN

@@ -184,18 +184,17 @@ def test_policies_are_enabled_and_forced_on_every_table(database: psycopg.Connec
         "select tablename, policyname, permissive, roles::text, cmd, qual, with_check from pg_policies"
         " where schemaname = current_schema()"
     ).fetchall()
-    scope = "(NULLIF(current_setting('memstore.user_id'::text, true), ''::text))::uuid"
-    first_space = f"'{ids.FIRST_SPACE_ID}'::uuid"
+    user = "(NULLIF(current_setting('memstore.user_id'::text, true), ''::text))::uuid"
     by_user, by_writer = (
-        f"(user_id =\nCASE\n    WHEN ({scope} >= {first_space}) THEN memstore_space('{needed}'::text)\n"
-        f"    ELSE {scope}\nEND)"
-        for needed in ("read", "write")
+        f"(user_id = COALESCE({user}, memstore_space('{needed}'::text)))" for needed in ("read", "write")
     )
-    actor = (
-        f"COALESCE((NULLIF(current_setting('memstore.member_id'::text, true), ''::text))::uuid,\nCASE\n"
-        f"    WHEN ({scope} < {first_space}) THEN {scope}\n    ELSE NULL::uuid\nEND)"
+    by_space, of_members = (
+        f"(user_id = {user})",
+        (
+            "(member_id = (COALESCE(NULLIF(current_setting('memstore.user_id'::text, true), ''::text), "
+            "NULLIF(current_setting('memstore.member_id'::text, true), ''::text)))::uuid)"
+        ),
     )
-    by_space, of_members = f"(user_id = {actor})", f"(member_id = {actor})"
     operator = "(current_setting('memstore.operator'::text, true) = 'on'::text)"
     assert set(policies) == {
         *(

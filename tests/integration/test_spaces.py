@@ -45,7 +45,6 @@ def shared(new_database: Callable[..., str], template: str) -> str:
     with psycopg.connect(url) as connection:
         for space_id in (OTTER, SEAL):
             say(connection, "user_id", space_id)
-            say(connection, "member_id", space_id)
             add_missing_rows(connection, space_id)
     return url
 
@@ -58,8 +57,9 @@ def app(shared: str) -> Iterator[Rows]:
         connection.rollback()
 
 
-def act(connection: Rows, member: object, owner: object = OTTER) -> None:
-    say(connection, "user_id", owner)
+def act(connection: Rows, member: object, space: object = OTTER) -> None:
+    say(connection, "user_id", "")
+    say(connection, "space_id", space)
     say(connection, "member_id", member)
 
 
@@ -87,6 +87,7 @@ def test_without_a_grant_there_are_no_rows(app: Rows, member: object) -> None:
 
 def test_no_other_user_s_scope_shows_a_space(app: Rows) -> None:
     for user in (ALICE, BOB, CAROL, EVE):
+        act(app, user)
         say(app, "user_id", user)
         for table in TABLES:
             assert not owners(app, table) & {OTTER, SEAL}, table
@@ -135,15 +136,16 @@ def test_no_member_grants_by_sql(app: Rows, member: UUID) -> None:
     """An admin's grants are made for the space itself, where the client has looked whether it is one."""
     columns = "user_id, member_id, space_name, member_name, access"
     add = f"insert into grants ({columns}) values (%s, %s, 'otter', 'x', 'admin')"
-    for scope in (OTTER, member):
-        act(app, member, scope)
+    for scope in ("", member):
+        act(app, member)
+        say(app, "user_id", scope)
         with pytest.raises(InsufficientPrivilege), undone(app):
             app.execute(add, [OTTER, EVE])
         with undone(app):
             assert app.execute("update grants set access = 'admin'").rowcount == 0
             assert app.execute("delete from grants").rowcount == 0
-    mine = app.execute("select distinct member_id from grants").fetchall()
-    assert mine == [(member,)]
+        mine = app.execute("select distinct member_id from grants").fetchall()
+        assert mine == [(member,)]
 
 
 def test_a_grant_that_ends_in_the_midst_of_a_transaction_closes_it(app: Rows, shared: str) -> None:

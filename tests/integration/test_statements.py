@@ -32,7 +32,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "role"),
     ("database", "path"),
     ("database", "scope"),
-    ("database", "member"),
+    ("database", "member_scope"),
     ("database", "operator"),
     ("database", "async_commit"),
     ("archive", "snapshot"),

@@ -26,9 +26,14 @@ SET LOCAL TimeZone = 'UTC';
 SET LOCAL DateStyle = 'ISO, MDY';
 SET LOCAL plan_cache_mode = force_custom_plan
 
--- member --
--- On whose behalf a space's rows are read and written: the policies look for a grant.
-SET LOCAL memstore.member_id = %(member_id)s
+-- member_scope --
+-- Confines the transaction to the rows of a space, on behalf of a member: the policies look for a grant.
+SET LOCAL memstore.user_id = '';
+SET LOCAL memstore.space_id = %(user_id)s;
+SET LOCAL memstore.member_id = %(member_id)s;
+SET LOCAL TimeZone = 'UTC';
+SET LOCAL DateStyle = 'ISO, MDY';
+SET LOCAL plan_cache_mode = force_custom_plan
 
 -- access --
 -- What the member on whose behalf the transaction is may do in its space; no row without a grant.
