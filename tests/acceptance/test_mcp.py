@@ -222,6 +222,10 @@ async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) ->
         facts = [one["text"] for one in await model.found("Evil Corp bank") if one["tier"] == "facts"]
         assert facts == [leeds["text"]], "what waits is not found"
         assert [one["text"] for one in (await model.call("list_memories"))["memories"]] == [leeds["text"]]
+        inbox = await model.read("memstore://inbox")
+        assert "The user banks with Evil Corp." in inbox
+        assert "| I work at Evil Corp" in inbox, "with the words that say it"
+        assert "Evil" not in await model.read("memstore://facts")
         again = await model.call("add_memory", text=leeds["text"], type="identity")
         assert ("state" in again["memory"], "note" in again) == (False, False), "it holds already"
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
@@ -273,7 +277,7 @@ async def test_resources_are_of_this_user(url: str) -> None:
     async with model_of(url) as model:
         await model.call("add_memory", text="The user likes tea.", type="preference")
         listed = [one.uri for one in (await model.client.list_resources()).resources]
-        assert [str(one) for one in listed] == ["memstore://facts", "memstore://profile"]
+        assert [str(one) for one in listed] == ["memstore://facts", "memstore://inbox", "memstore://profile"]
         assert "The user likes tea." in await model.read("memstore://profile")
         assert "The user likes tea." in await model.read("memstore://facts")
     async with model_of(url, "bob") as model:
