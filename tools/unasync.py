@@ -48,6 +48,7 @@ NAMES = {
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
     "AsyncPrivateConversationScope": "PrivateConversationScope",
+    "AsyncUserErasure": "UserErasure",
     "AsyncUserFacts": "UserFacts",
     "open_async": "open",
     "open_in_thread": "open_inline",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -110,6 +111,9 @@ def export(
     ] = "-",
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
     no_derived: Annotated[bool, flag("--no-derived", "Without derived rows: the importing store makes them.")] = False,
+    format: Annotated[
+        Literal["memstore", "memories"], typer.Option(help="memories: one user's facts as a dated list, for people.")
+    ] = "memstore",
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 
@@ -118,6 +122,9 @@ def export(
     """
     if path == "-" and common.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
+    if format == "memories":
+        _export_memories(path, user or [])
+        return
     options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:
         # On a terminal a bar would stand between the lines.
@@ -132,3 +139,18 @@ def export(
         echo_hint(summary)
     else:
         print_result({"file": path} | counts, f"{one_line(path)}: {summary}")
+
+
+def _export_memories(path: str, users: Sequence[str]) -> None:
+    if len(users) != 1:
+        raise typer.BadParameter("a list of memories is one user's: give --user once.")
+    with open_store() as store:
+        listed = store.user(users[0]).memory_list()
+    if path == "-":
+        sys.stdout.write(listed)
+        return
+    file = Path(path)
+    file.touch(mode=0o600)
+    file.write_text(listed, encoding="utf-8")
+    count = sum(line.startswith("[") for line in listed.splitlines())
+    print_result({"file": path, "facts": count}, f"{one_line(path)}: {count:,} facts")

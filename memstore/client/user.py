@@ -1,11 +1,10 @@
-"""One user's memory: recall, conversations, receipts, events, erasure. Facts are in `user_facts`."""
+"""One user's memory: recall, conversations, receipts, events. Facts are in `user_facts`, erasing in `user_erasure`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.private import AsyncPrivateConversationScope
 from memstore.client.runtime import Runtime
+from memstore.client.user_erasure import AsyncUserErasure
 from memstore.client.user_facts import AsyncUserFacts
 from memstore.context.receipt import unpack
 from memstore.context.visibility import Rule, VisibilityFilter
@@ -40,14 +40,11 @@ from memstore.ingest.validation import (
     to_uuids,
 )
 from memstore.models import (
-    Certificate,
     Context,
     Conversation,
-    ErasureScope,
     Event,
     EventType,
     ExportReport,
-    Fact,
     Grant,
     Hit,
     InvalidResponse,
@@ -71,7 +68,7 @@ if TYPE_CHECKING:
     from memstore.export.writer import Target
 
 
-class AsyncUserScope(AsyncUserFacts):
+class AsyncUserScope(AsyncUserFacts, AsyncUserErasure):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
 
     >>> alice = store.user("alice")
@@ -375,51 +372,6 @@ class AsyncUserScope(AsyncUserFacts):
 
         return await write_export(self._database, target, [self.name], derived=derived)
 
-    async def erase(self, *, dry_run: bool = False) -> Certificate:
-        """Erase everything of this user in one transaction; return the certificate of what was removed.
-
-        Messages of the user in spaces are erased before, with a certificate of each space in this one, and the grants.
-
-        Tombstones, which are keyed hashes, keep it from coming back with an export or an import. The user may go on as
-        a new one. With `dry_run` nothing is erased, and the certificate says what would be.
-        """
-        from memstore.derive.erasure import erase_user
-
-        return await erase_user(self._runtime.database, self.id, self.name, dry_run=dry_run)
-
-    async def erase_message(
-        self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False
-    ) -> Certificate:
-        """Erase messages, or lists of them, with all that was derived from them, quotes them or names them.
-
-        Summaries and facts that rest on other messages too are made again without these by the next `derive`. Raises
-        `InvalidInput` for a message that this user never had.
-        """
-        return await self._erase(ErasureScope.MESSAGE, messages, dry_run)
-
-    async def erase_fact(self, *facts: Fact | UUID | Sequence[Fact | UUID], dry_run: bool = False) -> Certificate:
-        """Erase facts, or lists of them, with what they were before edits; facts they had superseded are active again.
-
-        No derivation makes the same statement again. The messages that say it stay; erase those too if the words
-        themselves are to go.
-        """
-        return await self._erase(ErasureScope.FACT, facts, dry_run)
-
-    async def _erase(
-        self, scope: ErasureScope, items: Sequence[Any], dry_run: bool, *, conversation_id: UUID | None = None
-    ) -> Certificate:
-        from memstore.derive.erasure import ErasureTarget, erase
-
-        lists = [item if isinstance(item, list | tuple | set | frozenset) else [item] for item in items]
-        item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))
-        if conversation_id is None and not item_ids:
-            raise InvalidInput(f"Which {scope}? Give at least one.")
-        await self._check_erasure(scope, item_ids)
-        return await erase(self._database, ErasureTarget(scope, self.id, conversation_id, item_ids), dry_run=dry_run)
-
-    async def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
-        """Raise `Forbidden` for what a member of a space may not erase."""
-
     def space(self, name: str) -> AsyncSpaceScope:
         """Return a space on behalf of this user, who needs a grant for each call there."""
         from memstore.client.space import AsyncSpaceScope
@@ -436,20 +388,6 @@ class AsyncUserScope(AsyncUserFacts):
         """Return the user's grants, by the names of the spaces."""
         async with self._database.user_transaction(self.id) as tx:
             return await grants.of_member(tx)
-
-    async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
-        """Return the certificates of this user, the latest first; they are kept when the user is gone."""
-        check_number(limit, "limit")
-        async with self._database.user_transaction(self.id) as tx:
-            return await erasure.certificates(tx, limit=limit)
-
-    async def erasure(self, id: UUID) -> Certificate:
-        """Return one certificate. Raises `NotFound` if this user has none of this id."""
-        async with self._database.user_transaction(self.id) as tx:
-            certificates = await erasure.certificates(tx, id=to_uuid(id), limit=1)
-        if not certificates:
-            raise NotFound(f"There is no certificate {id}; erasures() gives them.")
-        return certificates[0]
 
 
 def _no_receipt(id: UUID) -> NotFound:

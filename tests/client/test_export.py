@@ -590,3 +590,32 @@ async def test_a_user_is_exported_as_of_one_moment(
     assert told.messages == 20
     assert b"meddled" not in stream.getvalue()
     assert len(await alice.conversation("a").messages()) == 5
+
+
+async def test_a_list_of_memories_goes_out_and_comes_in_again(store: AsyncMemoryStore, tmp_path: Path) -> None:
+    alice = store.user("alice")
+    for day, text in enumerate(("I'm allergic to walnuts.", "Always answer me in German.", "I live in Porto."), 1):
+        await alice.conversation("c").add("user", text, occurred_at=datetime(2025, 3, day, 12, tzinfo=UTC))
+    await store.derive()
+    listed = await alice.memory_list()
+    assert listed.splitlines()[:4] == [
+        "## Constraint",
+        "[2025-03-01] - The user is allergic to walnuts.",
+        "",
+        "## Instructions",
+    ]
+    assert listed.splitlines()[4:] == [
+        "[2025-03-02] - Always answer me in German.",
+        "",
+        "## Identity",
+        "[2025-03-03] - The user lives in Porto.",
+    ]
+    (tmp_path / "memories.md").write_text(listed)
+    report = await store.import_file(tmp_path / "memories.md", user="bob")
+    assert (report.new, report.skipped) == (3, 0)
+    await store.derive()
+    again = await store.user("bob").memory_list()
+    assert [line for line in again.splitlines() if line[:1] == "["] == [
+        line for line in listed.splitlines() if line[:1] == "["
+    ]
+    assert await store.user("carol").memory_list() == ""

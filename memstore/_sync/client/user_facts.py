@@ -259,6 +259,23 @@ class UserFacts:
         new = redact_fact(new, self._runtime.redactor)
         return self._store(manual_edits.edit_fact, self.id, old, new)
 
+    def memory_list(self) -> str:
+        """Return what is known as the dated list by which people take their memories from one assistant to another.
+
+        It has the text and the day of each active fact, what matters first; instructions stand under their own heading.
+        `import_file` takes the list in again, and so do other assistants.
+        """
+        from memstore.derive.facts.quotations import words_of
+
+        sections: dict[str, list[str]] = {}
+        for fact in self.facts():
+            title = "Instructions" if fact.type == "procedure" else fact.type.capitalize()
+            words = words_of(fact.text)
+            # Words alone say as much where they answer no question.
+            text = words if fact.text == f'{fact.subject}: "{words}"' else fact.text
+            sections.setdefault(title, []).append(f"[{fact.occurred_at:%Y-%m-%d}] - {' '.join(text.split())}")
+        return "\n".join(line for title, lines in sections.items() for line in (f"## {title}", *lines, ""))
+
     def inbox(self, *, limit: int = 100, before: Fact | UUID | None = None) -> list[InboxItem]:
         """Return the facts that wait to be accepted, with the words that say them, as pages of `facts`.
 
