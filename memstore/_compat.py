@@ -13,6 +13,7 @@ import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextvars import copy_context
+from functools import partial
 from typing import ParamSpec, TypeVar
 from weakref import WeakMethod
 
@@ -69,6 +70,22 @@ def run_both_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T
         beside = thread.submit(copy_context().run, first)
         done = second()
     return beside.result(), done
+
+
+async def gather(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
+    """Return the results of all calls, made at the same time, in order. If one fails, raise its error."""
+    if len(calls) == 1:
+        return [await calls[0]()]
+    others, first = await run_both(partial(gather, calls[1:]), calls[0])
+    return [first, *others]
+
+
+def gather_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the results of all calls, made at the same time in threads, in order."""
+    if len(calls) == 1:
+        return [calls[0]()]
+    others, first = run_both_threads(partial(gather_threads, calls[1:]), calls[0])
+    return [first, *others]
 
 
 async def run_all(calls: Sequence[Callable[[], Awaitable[None]]], stop: Callable[[], None]) -> None:

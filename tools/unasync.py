@@ -53,6 +53,7 @@ NAMES = {
     "open_async": "open",
     "open_in_thread": "open_inline",
     "run_all": "run_all_threads",
+    "gather": "gather_threads",
     "run_both": "run_both_threads",
     "at_end_of_loop": "at_exit",
 }

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from memstore._version import __version__
-from memstore.cli import chat, db, demo, derive, doctor, erase, import_export, recall, server
+from memstore.cli import chat, db, demo, derive, doctor, erase, import_export, recall, server, space
 from memstore.cli.options import command
 from memstore.cli.output import configure_warning_log, escape_unencodable
 from memstore.cli.session import exit_on_signals, run_command
@@ -38,6 +38,7 @@ for function in (
 app.add_typer(derive.backfill_app, name="backfill")
 app.add_typer(db.embeddings_app, name="embeddings")
 app.add_typer(recall.fact_app, name="fact")
+app.add_typer(space.app, name="space")
 app.add_typer(server.token_app, name="token")
 app.add_typer(db.app, name="db")
 

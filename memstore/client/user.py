@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import to_thread
+from memstore._compat import gather, to_thread
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.private import AsyncPrivateConversationScope
@@ -57,7 +58,7 @@ from memstore.models import (
     in_order_of_time,
 )
 from memstore.providers import Embedder
-from memstore.search.recall import RERANKED, build_query, rank_together, recall, rerank
+from memstore.search.recall import RERANKED, Recalled, build_query, rank_together, recall, rerank
 from memstore.store import erasure, grants, llm_usage, messages, receipts, summaries
 from memstore.store.chunks import Filters
 from memstore.store.documents import Distance
@@ -199,17 +200,24 @@ class AsyncUserScope(AsyncUserFacts, AsyncUserErasure):
     ) -> list[Hit]:
         """Return the hits of the user and of spaces, together where there are several owners."""
         query = await build_query(self._database, self.id, embedder, question)
-        lists, best = [], []
-        for space, owner in owners:
+
+        async def recall_of(space: str | None, owner: UUID) -> Recalled:
             database = self._database if space is None else self._database.on_behalf_of(self.id)
             recalled = await recall(database, owner, query if space is None else query.for_owner(owner), **options)
             hits = recalled.hits
             if sight:
                 async with database.user_transaction(owner) as tx:
                     hits = await sight.filter_hits(tx, hits)
-            lists.append(hits if space is None else [replace(hit, space=space) for hit in hits])
-            best.append(recalled.best_lexical)
-        return lists[0] if len(lists) == 1 else rank_together(lists, best)
+            return (
+                recalled
+                if space is None and not sight
+                else Recalled([replace(hit, space=space) for hit in hits], recalled.best_lexical)
+            )
+
+        every = await gather([partial(recall_of, *owner) for owner in owners])
+        if len(every) == 1:
+            return every[0].hits
+        return rank_together([each.hits for each in every], [each.best_lexical for each in every])
 
     async def conversations(
         self,

@@ -134,13 +134,14 @@ class ContextBuilder:
     async def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        async with self.database.user_transaction(resolved.request.user_id) as tx:
-            candidates = await collect_candidates(tx, self.query, resolved, self.history, most)
+        sources = (self.database, self.query, resolved, self.history, most)
         if resolved.request.spaces:
             # Here: most contexts have none.
-            from memstore.context.spaces import add_spaces  # noqa: PLC0415
+            from memstore.context.spaces import collect_with_spaces  # noqa: PLC0415
 
-            candidates = await add_spaces(self.database, self.query, resolved, candidates, most)
+            candidates = await collect_with_spaces(*sources)
+        else:
+            candidates = await collect_candidates(*sources)
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])

@@ -24,7 +24,7 @@ from memstore.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit,
 from memstore.search.relevance import measure
 from memstore.store import chunks, facts as stored_facts, messages
 from memstore.store.chunks import ItemText
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
 
 MAX_OFFERED_FACTS = 40
 # Messages of a summary that has nearly all of their words.
@@ -40,11 +40,12 @@ def hits_for_budget(budget: int, recent: int) -> int:
 
 
 async def collect_candidates(
-    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
+    database: Database, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
     request, question = resolved.request, history.question
-    recalled = await recall_candidates(tx, query, resolved, history, most)
+    async with database.user_transaction(request.user_id) as tx:
+        recalled = await recall_candidates(tx, query, resolved, history, most)
     other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
     ending = other_turns[-1:]

@@ -24,6 +24,7 @@ from memstore.formats.parts import (
     PromptContent,
     RenderedPrompt,
     fact_line,
+    hit_head,
     hit_line,
     indent,
     section_lines,
@@ -31,7 +32,7 @@ from memstore.formats.parts import (
 from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
-from memstore.text import fence, format_day
+from memstore.text import fence
 
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # The parts of the room that sections may count on. Hits find more of what is asked than facts of the same length: on
@@ -306,7 +307,7 @@ class ItemFactory:
         return [self._hit(hit, find_antecedent=partial(self._antecedent, hit, find_antecedent)) for hit in hits]
 
     def _hit(self, hit: Hit, **values: Any) -> ContextItem:
-        day = f"[{format_day(hit.occurred_at)}]"
+        day = hit_head(hit)
         if day not in self._days:
             self._days[day] = SectionHeader(day, self._line(day))
         about = (HITS, hit.tier, hit.id, self._line(hit_line(hit)), hit, hit.text, hit.score)

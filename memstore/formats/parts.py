@@ -359,11 +359,11 @@ def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
     lines += [HITS_HEAD] if hits else []
-    last_day = None
+    last_head = None
     for hit in in_order_of_time(hits):
-        if (today := format_day(hit.occurred_at)) != last_day:
-            lines.append(f"[{today}]")
-            last_day = today
+        if (head := hit_head(hit)) != last_head:
+            lines.append(head)
+            last_head = head
         lines.append(hit_line(hit))
     return _fence("memory", lines)
 
@@ -387,14 +387,21 @@ def fact_line(fact: Hit) -> str:
     """Return a fact with the day on which it was said, its last day unless its text names it, and its space."""
     last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
     until = [f"until {last_day}"] if last_day and last_day not in fact.text else []
-    space = [f"in {speaker_label(Role.USER, fact.space)}"] if fact.space else []
-    return f"{list_line(fact.text, format_day(fact.occurred_at), *until, *space)}{_later(fact)}"
+    return f"{list_line(fact.text, format_day(fact.occurred_at), *until, *_space(fact))}{_later(fact)}"
+
+
+def hit_head(hit: Hit) -> str:
+    """Return the line above the hits of a day, or of a day in a space."""
+    return f"[{', '.join([format_day(hit.occurred_at), *_space(hit)])}]"
+
+
+def _space(hit: Hit) -> list[str]:
+    return [f"in {speaker_label(Role.USER, hit.space)}"] if hit.space else []
 
 
 def hit_line(hit: Hit) -> str:
-    """Return a hit behind its speaker and its space, and with what holds in its place."""
-    space = f" in {speaker_label(Role.USER, hit.space)}" if hit.space else ""
-    return f"{INDENT}{_speaker(hit)}{space}: {indent_further_lines(hit.text)}{_later(hit)}"
+    """Return a hit behind its speaker, and with what holds in its place."""
+    return f"{INDENT}{_speaker(hit)}: {indent_further_lines(hit.text)}{_later(hit)}"
 
 
 def _later(hit: Hit) -> str:

@@ -55,7 +55,8 @@ ALTER TABLE grants FORCE ROW LEVEL SECURITY
 DO $do$
 BEGIN
     EXECUTE format($f$
-        CREATE FUNCTION memstore_space(needed text) RETURNS uuid LANGUAGE plpgsql STABLE COST 0.01 AS $$
+        CREATE FUNCTION memstore_space(needed text) RETURNS uuid LANGUAGE plpgsql STABLE COST 0.01
+        SET plan_cache_mode = force_generic_plan AS $$
         DECLARE
             space uuid := nullif(current_setting('memstore.space_id', true), '')::uuid;
             member uuid := nullif(current_setting('memstore.member_id', true), '')::uuid;

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import gather_threads
 from memstore._sync.client.conversation import ConversationScope
 from memstore._sync.client.documents import Documents
 from memstore._sync.client.private import PrivateConversationScope
@@ -18,7 +20,7 @@ from memstore._sync.client.user_erasure import UserErasure
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef, Keep
-from memstore._sync.search.recall import RERANKED, build_query, rank_together, recall, rerank
+from memstore._sync.search.recall import RERANKED, Recalled, build_query, rank_together, recall, rerank
 from memstore._sync.store import erasure, grants, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
@@ -199,17 +201,24 @@ class UserScope(UserFacts, UserErasure):
     ) -> list[Hit]:
         """Return the hits of the user and of spaces, together where there are several owners."""
         query = build_query(self._database, self.id, embedder, question)
-        lists, best = [], []
-        for space, owner in owners:
+
+        def recall_of(space: str | None, owner: UUID) -> Recalled:
             database = self._database if space is None else self._database.on_behalf_of(self.id)
             recalled = recall(database, owner, query if space is None else query.for_owner(owner), **options)
             hits = recalled.hits
             if sight:
                 with database.user_transaction(owner) as tx:
                     hits = sight.filter_hits(tx, hits)
-            lists.append(hits if space is None else [replace(hit, space=space) for hit in hits])
-            best.append(recalled.best_lexical)
-        return lists[0] if len(lists) == 1 else rank_together(lists, best)
+            return (
+                recalled
+                if space is None and not sight
+                else Recalled([replace(hit, space=space) for hit in hits], recalled.best_lexical)
+            )
+
+        every = gather_threads([partial(recall_of, *owner) for owner in owners])
+        if len(every) == 1:
+            return every[0].hits
+        return rank_together([each.hits for each in every], [each.best_lexical for each in every])
 
     def conversations(
         self,

@@ -135,13 +135,14 @@ class ContextBuilder:
     def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        with self.database.user_transaction(resolved.request.user_id) as tx:
-            candidates = collect_candidates(tx, self.query, resolved, self.history, most)
+        sources = (self.database, self.query, resolved, self.history, most)
         if resolved.request.spaces:
             # Here: most contexts have none.
-            from memstore._sync.context.spaces import add_spaces  # noqa: PLC0415
+            from memstore._sync.context.spaces import collect_with_spaces  # noqa: PLC0415
 
-            candidates = add_spaces(self.database, self.query, resolved, candidates, most)
+            candidates = collect_with_spaces(*sources)
+        else:
+            candidates = collect_candidates(*sources)
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])

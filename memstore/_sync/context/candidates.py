@@ -13,7 +13,7 @@ from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.search.recall import CONTEXT_DEPTH, Query, find_changes, make_hit, rank_candidates, to_hits
 from memstore._sync.store import chunks, facts as stored_facts, messages
 from memstore._sync.store.chunks import ItemText
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Database, Transaction
 from memstore.context.items import CAPPED_ROOM, SMALL_CONTEXT, Candidates
 from memstore.context.relevance import relevance
 from memstore.context.utterances import MAX_PIECE_CHARS, answers, find_antecedent, says_nothing, score_comment
@@ -40,11 +40,12 @@ def hits_for_budget(budget: int, recent: int) -> int:
 
 
 def collect_candidates(
-    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
+    database: Database, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
     request, question = resolved.request, history.question
-    recalled = recall_candidates(tx, query, resolved, history, most)
+    with database.user_transaction(request.user_id) as tx:
+        recalled = recall_candidates(tx, query, resolved, history, most)
     other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
     ending = other_turns[-1:]

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from uuid import UUID
 
-from memstore._sync.context.candidates import recall_candidates
-from memstore._sync.context.history import load_space_history, reads_of_space
+from memstore._compat import gather_threads
+from memstore._sync.context.candidates import collect_candidates, recall_candidates
+from memstore._sync.context.history import ConversationHistory, load_space_history, reads_of_space
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.search.recall import Query, in_scope, rank_together
 from memstore._sync.store.chunks import Filters
@@ -16,23 +19,17 @@ from memstore.context.items import Candidates
 from memstore.models import Hit
 
 
-def add_spaces(
-    database: Database, query: Query, resolved: ResolvedRequest, candidates: Candidates, most: int
+def collect_with_spaces(
+    database: Database, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
-    """Return the candidates with those of the request's spaces, at most so many hits of each.
+    """Return the candidates as `collect_candidates` does, with those of the request's spaces, at most so many of each.
 
     Standing facts of spaces stand behind the user's own. Raises `NotFound` where a space is not shared with the user.
     """
-    database = database.on_behalf_of(resolved.request.user_id)
-    every = [candidates]
-    for name, space_id in resolved.request.spaces.items():
-        reads = reads_of_space(resolved.request, query.model)
-        with database.user_transaction(space_id, reads) as tx:
-            history = load_space_history(tx, reads)
-            filters = in_scope(tx, Filters(as_of=resolved.request.as_of), resolved.request.scope)
-            in_space = replace(resolved, filters=filters)
-            found = recall_candidates(tx, query.for_owner(space_id), in_space, history, most)
-        every.append(_of_space(found, name))
+    view = database.on_behalf_of(resolved.request.user_id)
+    collect = [partial(collect_candidates, database, query, resolved, history, most)]
+    collect += [partial(_collect_of, *space, view, query, resolved, most) for space in resolved.request.spaces.items()]
+    candidates, *_ = every = gather_threads(collect)
     best = [each.best_lexical for each in every]
     relevances = [each.relevance for each in every if each.relevance is not None]
     finders = {hit.id: each.find_antecedent for each in every for hit in each.hits}
@@ -45,6 +42,18 @@ def add_spaces(
         relevance=max(relevances, default=None),
         left_out=[decision for each in every for decision in each.left_out],
     )
+
+
+def _collect_of(
+    name: str, space_id: UUID, database: Database, query: Query, resolved: ResolvedRequest, most: int
+) -> Candidates:
+    reads = reads_of_space(resolved.request, query.model)
+    with database.user_transaction(space_id, reads) as tx:
+        history = load_space_history(tx, reads)
+        filters = in_scope(tx, Filters(as_of=resolved.request.as_of), resolved.request.scope)
+        in_space = replace(resolved, filters=filters)
+        found = recall_candidates(tx, query.for_owner(space_id), in_space, history, most)
+    return _of_space(found, name)
 
 
 def _of_space(candidates: Candidates, name: str) -> Candidates:

@@ -39,7 +39,7 @@ async def show_context(ui: UIRequest) -> Response:
             return None
         is_fact, is_summary = decision.kind in ("fact", "facts"), decision.kind in ("summary", "summaries")
         page = "facts" if is_fact else "summaries" if is_summary else "messages"
-        return url_to("users", user.name, page, decision.id)
+        return url_to("users", ui.owner, page, decision.id)
 
     return ui.page(
         "context.html",

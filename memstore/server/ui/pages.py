@@ -11,6 +11,7 @@ from uuid import UUID
 from starlette.responses import Response
 
 from memstore import models
+from memstore.client.space import AsyncSpaceScope
 from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
 from memstore.models.facts import STORED_ACTIVE
@@ -49,6 +50,17 @@ async def overview(ui: UIRequest) -> Response:
         headings=models.PROFILE_HEADINGS,
         receipts=receipts,
     )
+
+
+async def list_members(ui: UIRequest) -> Response:
+    space = ui.user
+    if not isinstance(space, AsyncSpaceScope):
+        raise NotFound("A user has no members; a space has.")
+    return ui.page("grants.html", grants=await space.members())
+
+
+async def list_spaces(ui: UIRequest) -> Response:
+    return ui.page("grants.html", grants=await ui.user.spaces())
 
 
 async def list_conversations(ui: UIRequest) -> Response:
@@ -123,7 +135,7 @@ async def show_summary(ui: UIRequest) -> Response:
     if summary.conversation_id not in names:
         raise NotFound("The conversation of this summary was erased.")
     name, query = names[summary.conversation_id], {"from": summary.from_seq}
-    return redirect(url_to("users", user.name, "conversations", name, at=f"s-{summary.id}", **query))
+    return redirect(url_to("users", ui.owner, "conversations", name, at=f"s-{summary.id}", **query))
 
 
 async def list_facts(ui: UIRequest) -> Response:
@@ -148,7 +160,7 @@ async def review(ui: UIRequest) -> Response:
     fields = await ui.form()
     accept, refuse = ([_read_id(id) for id in fields.get(action, "").split()] for action in ("accept", "refuse"))
     await ui.user.review(accept=accept, refuse=refuse)
-    return redirect(url_to("users", ui.user.name, "inbox"))
+    return redirect(url_to("users", ui.owner, "inbox"))
 
 
 class SourceExcerpt(NamedTuple):
@@ -216,7 +228,7 @@ async def undo(ui: UIRequest) -> Response:
 
 def _to_fact(ui: UIRequest, changed: models.Fact | models.FactChange) -> Response:
     id = changed.id if isinstance(changed, models.Fact) else changed.fact_id
-    return redirect(url_to("users", ui.user.name, "facts", id))
+    return redirect(url_to("users", ui.owner, "facts", id))
 
 
 async def show_erasures(ui: UIRequest) -> Response:
@@ -242,7 +254,7 @@ async def erase(ui: UIRequest) -> Response:
         return await _show_rehearsal(ui, what, which, "That is not what it is called: nothing was erased.")
     certificate = await _erase(ui, what, which, dry_run=False)
     place = ("erase",) if certificate.id is None else ("erasures", certificate.id)
-    return redirect(url_to("users", user.name, *place))
+    return redirect(url_to("users", ui.owner, *place))
 
 
 async def show_certificate(ui: UIRequest) -> Response:

@@ -17,11 +17,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memstore._version import __version__
+from memstore.client.space import AsyncSpaceScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.server.http.dependencies import Principal, decode_cursor, encode_cursor
+from memstore.server.http.dependencies import SPACES, Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
+from memstore.server.owners import SEPARATOR, owner_named
 from memstore.text import remove_controls
 
 PAGE_SIZE = 24
@@ -45,11 +47,18 @@ class UIRequest:
 
     @property
     def user(self) -> AsyncUserScope:
-        """The user of the path; raises 404 where the token does not open that user's memory."""
-        scope = self.store.user(self.request.path_params["user"])
-        if self.principal is None or not self.principal.can_access(scope.id):
+        """The user of the path, or a space on the user's behalf; 404 where the token does not open that memory."""
+        scope = owner_named(self.store, self.owner)
+        holder = scope.member if isinstance(scope, AsyncSpaceScope) else scope
+        if self.principal is None or holder is None or not self.principal.can_access(holder.id):
             raise user_not_found()
         return scope
+
+    @property
+    def owner(self) -> str:
+        """What the path names, as links to its pages name it."""
+        owner: str = self.request.path_params["user"]
+        return owner
 
     @property
     def id(self) -> UUID:
@@ -85,6 +94,8 @@ class UIRequest:
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         context: dict[str, Any] = {
             "user": self.request.path_params.get("user"),
+            "whose": " for ".join(reversed(self.request.path_params.get("user", "").split(SEPARATOR))),
+            "is_space": SEPARATOR in self.request.path_params.get("user", ""),
             "is_known": self.principal is not None,
             "is_operator": self.principal is not None and self.principal.user_id is None,
             "signed_in": self.principal is not None and "token" in self.request.session,
@@ -100,7 +111,8 @@ def redirect(path: str) -> Response:
 
 def url_to(*parts: object, at: str | None = None, **query: Any) -> str:
     """Return the path of a page: names are encoded, empty values of the query left out; `at` is an anchor."""
-    path = "/".join([UI, *(quote(str(part), safe="", errors="replace") for part in parts)]) if parts else f"{UI}/"
+    encoded = "/".join([UI, *(quote(str(part), safe="", errors="replace") for part in parts)])
+    path = encoded.replace(quote(SEPARATOR), SPACES) if parts else f"{UI}/"
     values = urlencode({name: value for name, value in query.items() if value not in (None, "", [])}, doseq=True)
     return path + (f"?{values}" if values else "") + (f"#{at}" if at else "")
 
@@ -123,6 +135,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "to": url_to,
         "cursor": _cursor,
+        "space_path": lambda user, space: user + SEPARATOR + space,
         "asset": lambda name: f"{UI}/static/{name}?v={__version__}",
     }
     environment.filters |= {
