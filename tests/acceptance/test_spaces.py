@@ -5,6 +5,7 @@ import json
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
+from tests.helpers.ui_pages import crawled
 from tests.rest import HASHING, asking, bearer, path, said
 
 
@@ -89,3 +90,21 @@ async def test_paths_of_spaces_take_any_name(url: str) -> None:
         assert added.status_code == 201
         assert [grant.space for grant in await store.user(name).spaces()] == [space]
         assert len(await store.space(space).conversation("spaces").messages()) == 1
+
+
+async def test_pages_show_a_space_to_its_members_alone(url: str, tokens: dict[str, str]) -> None:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store, asking(store) as client:
+        client.headers.update(bearer(tokens["bob"]))
+        found = await crawled(client, "/ui/users/bob/spaces")
+        there = {at.removeprefix("/ui/users/bob/spaces/otter") for at in found if "/spaces/otter" in at}
+        assert {"", "/conversations", "/conversations/standup", "/facts", "/inbox", "/recall", "/members"} <= there
+        assert all(page.wrong == [] for page in found.values())
+        assert "heron" in found["/ui/users/bob/spaces/otter/conversations/standup"].text
+        assert "otter for bob" in found["/ui/users/bob/spaces/otter"].text
+        assert "carol" in found["/ui/users/bob/spaces/otter/members"].text
+        client.headers.update(bearer(tokens["eve"]))
+        for page in sorted(there):
+            for user in ("eve", "bob"):
+                answer = await client.get(f"/ui/users/{user}/spaces/otter{page}")
+                assert answer.status_code == 404, page
+                assert "heron" not in answer.text

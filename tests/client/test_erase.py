@@ -28,6 +28,8 @@ from tests.helpers.locks import deleting
 from tests.helpers.user_rows import add_missing_rows
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
+TWO_GRANTS = """insert into grants (user_id, member_id, space_name, member_name, access)
+                select gen_random_uuid(), gen_random_uuid(), 'otter', 'ann', 'read' from generate_series(1, 2)"""
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
 SETTINGS = {"embedder": "hashing:256", "segment_tokens": 60}
 HARMLESS = [f"{table.name}.{column}" for table in TABLES for column in table.harmless]
@@ -377,6 +379,7 @@ async def test_the_planner_keeps_no_samples_of_what_people_say(store: AsyncMemor
         add_missing_rows(superuser, store.user("alice").id)
         two = "insert into backfills (id, derivers) select gen_random_uuid(), '{facts}' from generate_series(1, 2)"
         superuser.execute(two)
+        superuser.execute(TWO_GRANTS)
         columns = open_columns(superuser)
         for table, column, kind in columns:
             superuser.execute(f"update {table} set {column} = '{values[kind]}'")
@@ -409,6 +412,7 @@ async def test_a_verification_finds_samples_whose_target_somebody_has_raised(sto
     with psycopg.connect(store.url, autocommit=True) as superuser:
         add_missing_rows(superuser, alice.id)
         superuser.execute("insert into backfills (id, derivers) values (gen_random_uuid(), '{facts}')")
+        superuser.execute(TWO_GRANTS)
         columns = open_columns(superuser)
         for table, column, _ in columns:
             superuser.execute(f"alter table {table} alter column {column} set statistics 100")
