@@ -76,16 +76,16 @@ async def gather(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Return the results of all calls, made at the same time, in order. If one fails, raise its error."""
     if len(calls) == 1:
         return [await calls[0]()]
-    others, first = await run_both(partial(gather, calls[1:]), calls[0])
-    return [first, *others]
+    rest, first = await run_both(partial(gather, calls[1:]), calls[0])
+    return [first, *rest]
 
 
 def gather_threads(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Return the results of all calls, made at the same time in threads, in order."""
     if len(calls) == 1:
         return [calls[0]()]
-    others, first = run_both_threads(partial(gather_threads, calls[1:]), calls[0])
-    return [first, *others]
+    rest, first = run_both_threads(partial(gather_threads, calls[1:]), calls[0])
+    return [first, *rest]
 
 
 async def run_all(calls: Sequence[Callable[[], Awaitable[None]]], stop: Callable[[], None]) -> None:

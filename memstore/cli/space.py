@@ -70,7 +70,7 @@ def grant(
 
 @command(app)
 def revoke(space: SpaceArgument, member: MemberArgument, user: ForOption = None) -> None:
-    """Take a member's grant away. What the member said stays until it is erased."""
+    """Take a member's grant away. Messages of the member stay until they are erased."""
     with open_store() as store:
         _space(store, space, user).revoke(member)
     print_result({"space": space, "member": member}, f"{member} is no member of {space} any more")
