@@ -18,21 +18,20 @@ from uuid import UUID
 from memstore.formats import OPENAI
 from memstore.formats.parts import (
     FACTS_HEAD,
-    HITS_HEAD,
     CustomSection,
     Format,
     PromptContent,
     RenderedPrompt,
     fact_line,
-    hit_head,
     hit_line,
+    hits_head,
     indent,
     section_lines,
 )
 from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import FENCE_TOKENS, Block, Entry, Turn
-from memstore.text import fence
+from memstore.text import fence, format_day
 
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # The parts of the room that sections may count on. Hits find more of what is asked than facts of the same length: on
@@ -272,8 +271,8 @@ class ItemFactory:
         self.counter = counter
         memory = self._fence("memory")
         self._facts = (memory, SectionHeader("facts", self._line(FACTS_HEAD)))
-        self._hits = (memory, SectionHeader("hits", self._line(HITS_HEAD)))
-        self._days: dict[str, SectionHeader] = {}
+        self._memory = memory
+        self._heads: dict[str, SectionHeader] = {}
         self._around: dict[tuple[str | None, ...], int] = {}
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
@@ -307,11 +306,12 @@ class ItemFactory:
         return [self._hit(hit, find_antecedent=partial(self._antecedent, hit, find_antecedent)) for hit in hits]
 
     def _hit(self, hit: Hit, **values: Any) -> ContextItem:
-        day = hit_head(hit)
-        if day not in self._days:
-            self._days[day] = SectionHeader(day, self._line(day))
+        head, day = hits_head(hit), f"[{format_day(hit.occurred_at)}]"
+        for key, line in ((head, head), (head + day, day)):
+            if key not in self._heads:
+                self._heads[key] = SectionHeader(key, self._line(line))
         about = (HITS, hit.tier, hit.id, self._line(hit_line(hit)), hit, hit.text, hit.score)
-        return ContextItem(*about, headers=(*self._hits, self._days[day]), **values)
+        return ContextItem(*about, headers=(self._memory, self._heads[head], self._heads[head + day]), **values)
 
     def _antecedent(self, hit: Hit, find: Callable[[Hit], Hit | None]) -> ContextItem | None:
         antecedent = find(hit)

@@ -301,7 +301,7 @@ class Format(Protocol):
 # speaker. A name cannot pass for a role, nor for more than a name.
 
 FACTS_HEAD = "Facts (where two disagree, the later one holds):"
-HITS_HEAD = "Said before:"
+HITS_HEAD = "Said before"
 # One blank is part of the token of the name behind it; a second one would be a token more on each line.
 INDENT = " "
 
@@ -358,13 +358,14 @@ def section_lines(text: str) -> str:
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
-    lines += [HITS_HEAD] if hits else []
-    last_head = None
-    for hit in in_order_of_time(hits):
-        if (head := hit_head(hit)) != last_head:
-            lines.append(head)
-            last_head = head
-        lines.append(hit_line(hit))
+    for head, group in groupby(sorted(hits, key=lambda hit: hit.space or ""), key=hits_head):
+        lines.append(head)
+        last_day = None
+        for hit in in_order_of_time(group):
+            if (today := format_day(hit.occurred_at)) != last_day:
+                lines.append(f"[{today}]")
+                last_day = today
+            lines.append(hit_line(hit))
     return _fence("memory", lines)
 
 
@@ -390,9 +391,9 @@ def fact_line(fact: Hit) -> str:
     return f"{list_line(fact.text, format_day(fact.occurred_at), *until, *_space(fact))}{_later(fact)}"
 
 
-def hit_head(hit: Hit) -> str:
-    """Return the line above the hits of a day, or of a day in a space."""
-    return f"[{', '.join([format_day(hit.occurred_at), *_space(hit)])}]"
+def hits_head(hit: Hit) -> str:
+    """Return the line above the hits of the user, or of a space."""
+    return " ".join([HITS_HEAD, *_space(hit)]) + ":"
 
 
 def _space(hit: Hit) -> list[str]:

@@ -115,7 +115,7 @@ async def test_memory_of_spaces_comes_with_one_s_own_and_says_whose_it_is(store:
         "What is the staging server called?", budget=800, spaces=["otter"]
     )
     sent = "\n".join(str(message["content"]) for message in context.messages)
-    assert ", in otter]" in sent
+    assert "Said before in otter:\n[" in sent
     assert "\n bob: The staging server is called heron." in sent
     assert "walnuts" in sent
     assert context.tokens <= 800
