@@ -60,10 +60,14 @@ async def change(
             "erase the space."
         )
     if access is None:
-        await tx.run(SQL["end"], member_id=member_id)
+        await end(tx, member_id)
         return
     values = {"member_id": member_id, "member_name": member_name, "space_name": space_name, "access": str(access)}
     await tx.run(SQL["grant"], **values)
+
+
+async def end(tx: Transaction, member_id: UUID) -> None:
+    await tx.run(SQL["end"], member_id=member_id)
 
 
 async def remove_space(tx: Transaction) -> None:

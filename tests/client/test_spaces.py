@@ -158,3 +158,17 @@ async def test_an_admin_erases_a_space_with_its_grants(store: AsyncMemoryStore) 
     assert [name async for name in store.spaces()] == []
     await store.user("eve").create_space("otter")
     assert await store.user("eve").space("otter").recall("release") == []
+
+
+async def test_who_has_no_memory_alone_goes_from_spaces_too(store: AsyncMemoryStore) -> None:
+    await (await store.user("alice").create_space("otter")).grant("dora")
+    dora = store.user("dora")
+    await dora.space("otter").conversation("standup").add("user", "I am away in August.")
+    rehearsed = await dora.erase(dry_run=True)
+    assert rehearsed.spaces["otter"].counts["messages"] == 1
+    assert [grant.space for grant in await dora.spaces()] == ["otter"], "nothing is done yet"
+    certificate = await dora.erase()
+    assert (await store.verify_erasure(certificate)).is_clean
+    assert await store.space("otter").conversation("standup").messages() == []
+    assert await dora.spaces() == []
+    assert (await dora.erase()).id is None, "there is nothing left"

@@ -80,6 +80,9 @@ def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = 
     in_spaces = dict[str, Certificate]()
     for space_id, space_name in spaces:
         with database.user_transaction(space_id) as tx:
+            # First, so that nothing is said there meanwhile.
+            if not dry_run:
+                grants.end(tx, user_id)
             said = messages.said_by(tx, name)
         if said:
             target = ErasureTarget(ErasureScope.MESSAGE, space_id, ids=tuple(said))

@@ -61,10 +61,14 @@ def change(
             "erase the space."
         )
     if access is None:
-        tx.run(SQL["end"], member_id=member_id)
+        end(tx, member_id)
         return
     values = {"member_id": member_id, "member_name": member_name, "space_name": space_name, "access": str(access)}
     tx.run(SQL["grant"], **values)
+
+
+def end(tx: Transaction, member_id: UUID) -> None:
+    tx.run(SQL["end"], member_id=member_id)
 
 
 def remove_space(tx: Transaction) -> None:
