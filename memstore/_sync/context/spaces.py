@@ -16,7 +16,7 @@ from memstore._sync.search.recall import Query, in_scope, rank_together
 from memstore._sync.store.chunks import Filters
 from memstore._sync.store.database import Database
 from memstore.context.items import Candidates
-from memstore.models import Hit
+from memstore.models import Hit, Tier
 
 
 def collect_with_spaces(
@@ -30,14 +30,14 @@ def collect_with_spaces(
     collect = [partial(collect_candidates, database, query, resolved, history, most)]
     collect += [partial(_collect_of, *space, view, query, resolved, most) for space in resolved.request.spaces.items()]
     candidates, *_ = every = gather_threads(collect)
-    best = [each.best_lexical for each in every]
+    together = rank_together([[*each.facts, *each.hits] for each in every], [each.best_lexical for each in every])
     relevances = [each.relevance for each in every if each.relevance is not None]
     finders = {hit.id: each.find_antecedent for each in every for hit in each.hits}
     return replace(
         candidates,
         standing=[fact for each in every for fact in each.standing],
-        facts=rank_together([each.facts for each in every], best),
-        hits=rank_together([each.hits for each in every], best),
+        facts=[hit for hit in together if hit.tier == Tier.FACTS],
+        hits=[hit for hit in together if hit.tier != Tier.FACTS],
         find_antecedent=lambda hit: finders[hit.id](hit) if hit.id in finders else None,
         relevance=max(relevances, default=None),
         left_out=[decision for each in every for decision in each.left_out],

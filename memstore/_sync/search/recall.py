@@ -126,16 +126,23 @@ class Recalled:
 def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[float, float]]) -> list[Hit]:
     """Return the hits of several owners by score, each text once.
 
-    The parts of words are shares of each owner's best score; they become shares of the best of all.
+    The parts of words are shares of each owner's best score; they become shares of the best of all. Only the owner of
+    the best hit has its session.
     """
     most = [max(scores) or 1.0 for scores in zip(*best_lexical, strict=True)]
-    together = [
-        _rescale(hit, [score / best for score, best in zip(scores, most, strict=True)])
+    rescaled = [
+        [_rescale(hit, [score / best for score, best in zip(scores, most, strict=True)]) for hit in hits]
         for hits, scores in zip(lists, best_lexical, strict=True)
-        for hit in hits
     ]
+    leading = max(rescaled, key=lambda hits: max((hit.score for hit in hits), default=-1.0))
+    together = [hit if hits is leading else _without_part(hit, "same_session") for hits in rescaled for hit in hits]
     together.sort(key=lambda hit: hit.score)
-    return [*{hit.text: hit for hit in together}.values()][::-1]
+    return [*{(hit.tier == Tier.FACTS, hit.text): hit for hit in together}.values()][::-1]
+
+
+def _without_part(hit: Hit, name: str) -> Hit:
+    part = hit.parts.get(name, 0.0)
+    return replace(hit, score=round(hit.score - part, 6), parts={**hit.parts, name: 0.0}) if part else hit
 
 
 def _rescale(hit: Hit, shares: Sequence[float]) -> Hit:
