@@ -26,8 +26,8 @@ from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.restoring import reapply
 from memstore.errors import DatabaseError, InvalidInput, NotFound
-from memstore.models import Certificate, ErasureScope, EventType, ScanResult
-from memstore.store import erasure, facts, messages, postings, queue, vector_indexes
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult, WebhookEvent
+from memstore.store import erasure, facts, messages, postings, queue, vector_indexes, webhooks
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
@@ -77,11 +77,13 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
         if dry_run:
             await tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=())
-        # Erasing a user removes the outbox too.
-        if not is_user and not certificate.is_empty:
+        if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            tx.record_event(EventType.ERASED, None, **body)
+            tx.notify(WebhookEvent.ERASURE_DONE, **body)
+            # Erasing a user removes the outbox too.
+            if not is_user:
+                tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
     return certificate
@@ -108,6 +110,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = await erasure.remove_user(tx)
+        await webhooks.forget(tx, None)
         left = await erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif last_posted_chunk is not None:
@@ -207,6 +210,8 @@ async def _remove_rows(
         removal.counts["term_postings"] += await postings.forget(tx)
     later = _find_later(await erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
+    if gone:
+        await webhooks.forget(tx, gone)
     await facts.recompute_first_said(tx, staying)
     await erasure.move_chunks(tx, staying)
     for fact in await facts.restore_orphaned(tx, actor=ACTOR) if gone else []:

@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
@@ -18,11 +19,13 @@ from uuid import UUID
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
+from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.models import Event, EventType
+from memstore.ids import uuid7
+from memstore.models import Event, EventType, Json, WebhookEvent
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
@@ -72,6 +75,7 @@ class Transaction:
         self.cache = cache
         self.citus = citus
         self.events: list[Event] = []
+        self.notices: list[Json] = []
         # The embedding model that stays active until the end, as this transaction writes vectors of it.
         self.embedding_model: UUID | None = None
         self._outbox = outbox
@@ -81,6 +85,11 @@ class Transaction:
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
+
+    def notify(self, kind: WebhookEvent, **data: Any) -> None:
+        """Send an event to the webhooks that want it, when this transaction has ended."""
+        now = datetime.now(UTC).isoformat()
+        self.notices.append({"id": str(uuid7()), "type": kind, "timestamp": now, "data": data})
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return await self.get(read_all(statement, build, **values))
@@ -189,6 +198,8 @@ class Transaction:
 
     async def write_events(self) -> None:
         await self.run_many(SQL["add_event"], self._take_new_events())
+        if self.notices:
+            await self.tuples(SQL["notify"], events=Jsonb(self.notices))
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
@@ -222,6 +233,7 @@ class Transaction:
     async def roll_back(self) -> None:
         """Take back what was done; the transaction is over."""
         self.events.clear()
+        self.notices.clear()
         await self.connection.rollback()
 
     def _check_open(self) -> None:

@@ -103,6 +103,14 @@ TABLES = (
     Table("erasures", "kept", harmless=("body",), app=ADD, exported=False),
     Table("backfills", "operator", "only_user", harmless=("derivers",), app=EVERYTHING, exported=False),
     Table("api_tokens", "operator", harmless=("hash",), app=ADD_AND_CHANGE, exported=False),
+    Table(
+        "webhooks",
+        "operator",
+        user_column="",
+        harmless=("url", "events", "secret", "last_error"),
+        app=EVERYTHING,
+        exported=False,
+    ),
     Table("store_keys", "store", harmless=("name", "key"), app="SELECT", loader="SELECT", exported=False),
     Table("embedding_models", "store", app=ADD_AND_CHANGE, exported=False),
 )
@@ -120,8 +128,8 @@ def exported_lists(parent: str) -> dict[str, ExportedList]:
 
 
 def of_each(statement: str, group: str) -> str:
-    """Return the union of a statement of each table of an owner, or of each with an attribute of this name."""
-    chosen = [table for table in TABLES if table.owner == group or getattr(table, group, None)]
+    """Return the union of a statement of each table of an owner with users' ids, or with an attribute of this name."""
+    chosen = [table for table in TABLES if (table.owner == group and table.user_column) or getattr(table, group, None)]
     return "\nUNION ALL\n".join(_without_comments(statement).format(table=table) for table in chosen)
 
 

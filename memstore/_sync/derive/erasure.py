@@ -23,13 +23,13 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.facts.restoring import reapply
-from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes
+from memstore._sync.store import erasure, facts, messages, postings, queue, vector_indexes, webhooks
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.errors import DatabaseError, InvalidInput, NotFound
-from memstore.models import Certificate, ErasureScope, EventType, ScanResult
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult, WebhookEvent
 
 _NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
 BYTES_ON_DISK_HINT = (
@@ -77,11 +77,13 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         if dry_run:
             tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=())
-        # Erasing a user removes the outbox too.
-        if not is_user and not certificate.is_empty:
+        if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            tx.record_event(EventType.ERASED, None, **body)
+            tx.notify(WebhookEvent.ERASURE_DONE, **body)
+            # Erasing a user removes the outbox too.
+            if not is_user:
+                tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         vector_indexes.drop(database, target.user_id, model)
     return certificate
@@ -108,6 +110,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     digests = _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = erasure.remove_user(tx)
+        webhooks.forget(tx, None)
         left = erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif last_posted_chunk is not None:
@@ -207,6 +210,8 @@ def _remove_rows(
         removal.counts["term_postings"] += postings.forget(tx)
     later = _find_later(erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
+    if gone:
+        webhooks.forget(tx, gone)
     facts.recompute_first_said(tx, staying)
     erasure.move_chunks(tx, staying)
     for fact in facts.restore_orphaned(tx, actor=ACTOR) if gone else []:

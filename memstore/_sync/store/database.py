@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
@@ -19,12 +20,14 @@ from uuid import UUID
 import psycopg
 from psycopg import ClientCursor, Connection, RawCursor
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
+from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memstore._compat import at_exit
 from memstore._sync.store.connections import WatchedConnection, configure, options_of
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.models import Event, EventType
+from memstore.ids import uuid7
+from memstore.models import Event, EventType, Json, WebhookEvent
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
 from memstore.store.roles import Capabilities, capabilities
@@ -73,6 +76,7 @@ class Transaction:
         self.cache = cache
         self.citus = citus
         self.events: list[Event] = []
+        self.notices: list[Json] = []
         # The embedding model that stays active until the end, as this transaction writes vectors of it.
         self.embedding_model: UUID | None = None
         self._outbox = outbox
@@ -82,6 +86,11 @@ class Transaction:
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
+
+    def notify(self, kind: WebhookEvent, **data: Any) -> None:
+        """Send an event to the webhooks that want it, when this transaction has ended."""
+        now = datetime.now(UTC).isoformat()
+        self.notices.append({"id": str(uuid7()), "type": kind, "timestamp": now, "data": data})
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return self.get(read_all(statement, build, **values))
@@ -190,6 +199,8 @@ class Transaction:
 
     def write_events(self) -> None:
         self.run_many(SQL["add_event"], self._take_new_events())
+        if self.notices:
+            self.tuples(SQL["notify"], events=Jsonb(self.notices))
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
@@ -223,6 +234,7 @@ class Transaction:
     def roll_back(self) -> None:
         """Take back what was done; the transaction is over."""
         self.events.clear()
+        self.notices.clear()
         self.connection.rollback()
 
     def _check_open(self) -> None:

@@ -32,6 +32,7 @@ from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
 MAX_LOCK_TRIES = 100
+JOBS_TABLE = "procrastinate_jobs"
 
 
 class UserVersion(NamedTuple):
@@ -370,7 +371,9 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
-            statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
+            statement = Composable(SQL["jobs_with" if table == JOBS_TABLE else "rows_with"]).format(
+                table=Identifier(table), columns=listed
+            )
             [(rows,)] = (connection.execute(statement, {"id": id})).fetchall()
             counts[table] += rows
     return len(tables), dict(+counts)

@@ -1,0 +1,75 @@
+"""Webhooks, the operator's, and the events that they are sent: jobs of the queue, from the transaction of the change.
+
+Functions of the database enqueue them, as an application may not touch the queue: schema/versions/0024_webhooks.sql.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from memstore.models import QUARANTINED, FactColumns, Json, Webhook, WebhookEvent
+from memstore.store.database import Transaction
+from memstore.store.sql import statements
+
+SQL = statements("webhooks")
+# As the statements say.
+TASK, QUEUE = "memstore.webhook", "webhooks"
+# By which receivers know a secret.
+SECRET_PREFIX = "whsec_"  # nosec B105  # it is no secret
+
+
+class Target(NamedTuple):
+    """Where an event is sent, what signs it, and the name of its user, if the user was not erased."""
+
+    url: str
+    secret: str
+    user_name: str | None
+
+
+async def add(tx: Transaction, id: UUID, url: str, events: Sequence[str], secret: str) -> Webhook:
+    [webhook] = await tx.all(SQL["add"], Webhook, id=id, url=url, events=list(events), secret=secret)
+    return webhook
+
+
+async def webhooks(tx: Transaction) -> list[Webhook]:
+    """Return all there are, the latest first; the disabled ones too."""
+    return await tx.all(SQL["webhooks"], Webhook)
+
+
+async def remove(tx: Transaction, id: UUID) -> bool:
+    """Remove a webhook; what waits for it is not sent. Returns whether there was one."""
+    return bool(await tx.run(SQL["remove"], id=id))
+
+
+async def target(tx: Transaction, id: UUID, user: UUID) -> Target | None:
+    """Return where to send an event of a user; None if the webhook is removed or disabled."""
+    rows = await tx.tuples(SQL["target"], id=id)
+    return Target(*rows[0], await tx.value(SQL["user_name"], str, user=user)) if rows else None
+
+
+async def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool = False) -> None:
+    """Note why a delivery failed; with `disable` nothing more is enqueued or sent."""
+    await tx.run(SQL["note_failure"], id=id, error=error, disable=disable)
+
+
+async def forget(tx: Transaction, facts: Collection[UUID] | None) -> None:
+    """Empty the deliveries that name these facts, or with None any fact of the user."""
+    await tx.tuples(SQL["forget"], facts=None if facts is None else [str(fact) for fact in facts])
+
+
+def note_created(tx: Transaction, fact: FactColumns) -> None:
+    """Send `fact.created`, unless the fact waits for review."""
+    if fact.state != QUARANTINED:
+        tx.notify(WebhookEvent.FACT_CREATED, fact=str(fact.id), kind=fact.kind)
+
+
+def note_accepted(tx: Transaction, fact: FactColumns, before: Json) -> None:
+    """Send `fact.created` for a fact that has waited until now; `before` are its columns until this change."""
+    if before["state"] == QUARANTINED and fact.state == "active":
+        note_created(tx, fact)
+
+
+def note_superseded(tx: Transaction, fact: FactColumns, by: UUID) -> None:
+    tx.notify(WebhookEvent.FACT_SUPERSEDED, fact=str(fact.id), by=str(by), kind=fact.kind)
