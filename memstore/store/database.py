@@ -86,10 +86,10 @@ class Transaction:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
-    def notify(self, kind: WebhookEvent, **data: Any) -> None:
+    def notify(self, event: WebhookEvent, /, **data: Any) -> None:
         """Send an event to the webhooks that want it, when this transaction has ended."""
         now = datetime.now(UTC).isoformat()
-        self.notices.append({"id": str(uuid7()), "type": kind, "timestamp": now, "data": data})
+        self.notices.append({"id": str(uuid7()), "type": event, "timestamp": now, "data": data})
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return await self.get(read_all(statement, build, **values))

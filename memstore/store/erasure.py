@@ -376,9 +376,8 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
-            statement = Composable(SQL["jobs_with" if table == JOBS_TABLE else "rows_with"]).format(
-                table=Identifier(table), columns=listed
-            )
+            search = SQL["jobs_with" if table == JOBS_TABLE else "rows_with"]
+            statement = Composable(search).format(table=Identifier(table), columns=listed)
             [(rows,)] = await (await connection.execute(statement, {"id": id})).fetchall()
             counts[table] += rows
     return len(tables), dict(+counts)

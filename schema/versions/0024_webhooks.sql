@@ -28,7 +28,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO memstore_app
 -- enqueue --
 -- Applications may neither see a webhook nor touch the queue: this function enqueues events of the user in whose scope
 -- it is called, one job for each webhook that wants one. It belongs to the owner of the tables.
-CREATE FUNCTION memstore_enqueue_webhooks(events jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
+CREATE FUNCTION memstore_enqueue_webhooks(notices jsonb) RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     operator text := coalesce(current_setting('memstore.operator', true), '');
 BEGIN
@@ -39,7 +39,7 @@ BEGIN
             ROW('webhooks', 'memstore.webhook', 0, NULL, NULL,
                 jsonb_build_object('webhook', w.id, 'user', current_setting('memstore.user_id'), 'event', e.event),
                 NULL)::procrastinate_job_to_defer_v1 ORDER BY e.place, w.id))
-        FROM webhooks w CROSS JOIN jsonb_array_elements(events) WITH ORDINALITY AS e (event, place)
+        FROM webhooks w CROSS JOIN jsonb_array_elements(notices) WITH ORDINALITY AS e (event, place)
         WHERE w.disabled_at IS NULL AND e.event->>'type' = ANY(w.events)
         HAVING count(*) > 0;
     END IF;

@@ -92,7 +92,7 @@ class Webhooks:
         self._database = runtime.database
 
     def add(self, url: str, *, events: Sequence[str] | None = None) -> Webhook:
-        """Have these events, or all, of every user sent to `url`; only now the webhook has its `secret`, which signs them.
+        """Have these events, or all, of every user sent to `url`; only now the webhook has the `secret` that signs.
 
         Raises `InvalidInput` for anything but a URL with http or https and without a password, and for other events
         than "fact.created", "fact.superseded" and "erasure.done".
