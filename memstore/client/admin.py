@@ -118,6 +118,7 @@ class AsyncWebhooks:
         async with self._database.admin_transaction() as tx:
             if not await webhooks.remove(tx, id):
                 raise NotFound(f"There is no webhook {id}; memstore webhooks list shows them.")
+        await queue.forget_webhook(self._database, id)
 
 
 def _check_url(url: str) -> None:

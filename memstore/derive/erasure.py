@@ -56,7 +56,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
     """
     for tries in count(1):
         try:
-            certificate = await _erase(database, target, dry_run)
+            certificate, told_items = await _erase(database, target, dry_run)
             break
         except DatabaseError as error:
             if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
@@ -64,19 +64,21 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
-    if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
-        return await _remove_jobs(database, target, certificate)
-    return certificate
+    return await _remove_jobs(database, target, certificate, told_items)
 
 
-async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
+async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
+    """Return the certificate, and of which removed items webhooks may be told by the queue; None for all the user's."""
     is_user = target.scope == ErasureScope.USER
     async with database.user_transaction(target.user_id) as tx:
         models = await vector_indexes.indexed_models(tx) if is_user else []
-        certificate = await _remove(tx, target, ids.uuid7())
+        certificate, items = await _remove(tx, target, ids.uuid7())
         if dry_run:
             await tx.roll_back()
-            return replace(certificate, id=None, recorded_at=None, hints=())
+            return replace(certificate, id=None, recorded_at=None, hints=()), ()
+        told_items = None if is_user else items
+        if not (is_user or items) or not await webhooks.forget(tx, told_items):
+            told_items = []
         if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
@@ -86,10 +88,11 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
                 tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
-    return certificate
+    return certificate, told_items
 
 
-async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
+async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certificate, Sequence[UUID]]:
+    """Return the certificate, and the facts and summaries that were removed, for other erasures than a user's."""
     is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
     conversations = [target.conversation_id] if target.conversation_id else []
     if target.ids and not is_fact:
@@ -107,10 +110,10 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
     items = [*fact_ids, *(message.id for message in doomed)]
     if target.ids:
         await _check_existence(tx, target, set(items))
+    removal = Removal()
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = await erasure.remove_user(tx)
-        await webhooks.forget(tx, None)
         left = await erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif last_posted_chunk is not None:
@@ -124,11 +127,11 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
     if not digests and certificate.is_empty:
-        return replace(certificate, id=None)
+        return replace(certificate, id=None), ()
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(BYTES_ON_DISK_HINT,))
-    return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate))
+    return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate)), removal.items
 
 
 async def _find_with_earlier_versions(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
@@ -158,12 +161,21 @@ async def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequ
     )
 
 
-async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
-    """Remove the jobs of erased conversations from the queue. They hold ids. A job that is left finds nothing to do."""
+async def _remove_jobs(
+    database: Database, target: ErasureTarget, certificate: Certificate, told_items: Sequence[UUID] | None
+) -> Certificate:
+    """Remove the jobs of erased conversations from the queue, and those that tell webhooks of erased facts.
+
+    They hold ids. A job that is left finds nothing to do.
+    """
+    has_jobs = target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION)
+    is_told = told_items is None or bool(told_items)
     try:
-        if not (await queue.state(database)).made:
+        if not (has_jobs or is_told) or not (await queue.state(database)).made:
             return certificate
-        jobs = await queue.forget(database, target.user_id, target.conversation_id)
+        jobs = await queue.forget(database, target.user_id, target.conversation_id) if has_jobs else 0
+        if is_told:
+            await queue.forget_deliveries(database, target.user_id, told_items)
     except DatabaseError:
         return replace(certificate, hints=(*certificate.hints, "this login may not touch the queue: jobs are left"))
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))
@@ -210,8 +222,6 @@ async def _remove_rows(
         removal.counts["term_postings"] += await postings.forget(tx)
     later = _find_later(await erasure.successions(tx, gone), set(gone)) if gone else {}
     removal.counts.update(await erasure.remove_facts(tx, gone, ids))
-    if gone:
-        await webhooks.forget(tx, gone)
     await facts.recompute_first_said(tx, staying)
     await erasure.move_chunks(tx, staying)
     for fact in await facts.restore_orphaned(tx, actor=ACTOR) if gone else []:

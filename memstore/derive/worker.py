@@ -310,6 +310,7 @@ class Worker:
             with suppress(ConnectorException):
                 await self._take_up(manager, job)
         await manager.prune_stalled_workers(STALLED_SECONDS)
+        await queue.deliver_events(self._database)
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:

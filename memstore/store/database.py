@@ -11,7 +11,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
@@ -19,13 +18,12 @@ from uuid import UUID
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
-from psycopg.types.json import Jsonb
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.ids import uuid7
 from memstore.models import Event, EventType, Json, WebhookEvent
+from memstore.store import webhook_events
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
@@ -87,9 +85,8 @@ class Transaction:
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def notify(self, event: WebhookEvent, /, **data: Any) -> None:
-        """Send an event to the webhooks that want it, when this transaction has ended."""
-        now = datetime.now(UTC).isoformat()
-        self.notices.append({"id": str(uuid7()), "type": event, "timestamp": now, "data": data})
+        """Have an event sent to the webhooks that want it, once this transaction has ended."""
+        self.notices.append(webhook_events.make_event(event, data))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return await self.get(read_all(statement, build, **values))
@@ -199,7 +196,8 @@ class Transaction:
     async def write_events(self) -> None:
         await self.run_many(SQL["add_event"], self._take_new_events())
         if self.notices:
-            await self.tuples(SQL["notify"], events=Jsonb(self.notices))
+            self._check_open()
+            await webhook_events.write_wanted(self.connection, self.user_id, self.notices)
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []

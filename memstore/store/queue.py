@@ -77,6 +77,22 @@ async def forget(database: Database, user: UUID, conversation: UUID | None = Non
     return len(await _fetch(database, SQL["forget"], **values))
 
 
+async def deliver_events(database: Database) -> None:
+    """Enqueue what applications have left to be told to webhooks: a job for each webhook that wants an event."""
+    await _fetch(database, SQL["deliver"])
+
+
+async def forget_webhook(database: Database, webhook: UUID) -> None:
+    """Empty the deliveries to a webhook."""
+    await _fetch(database, SQL["forget_webhook"], webhook=str(webhook))
+
+
+async def forget_deliveries(database: Database, user: UUID, facts: Sequence[UUID] | None) -> None:
+    """Empty the deliveries that tell of these facts of a user, or of all: a job without arguments does nothing."""
+    values = {"user": str(user), "facts": None if facts is None else [str(fact) for fact in facts]}
+    await _fetch(database, SQL["forget_deliveries"], **values)
+
+
 async def _fetch(database: Database, statement: LiteralString, **values: Any) -> list[Any]:
     async with database.owner_transaction() as connection:
         return await (await connection.execute(statement, values)).fetchall()

@@ -111,6 +111,7 @@ TABLES = (
         app=EVERYTHING,
         exported=False,
     ),
+    Table("webhook_events", "operator", user_column="", harmless=("body",), exported=False),
     Table("store_keys", "store", harmless=("name", "key"), app="SELECT", loader="SELECT", exported=False),
     Table("embedding_models", "store", app=ADD_AND_CHANGE, exported=False),
 )

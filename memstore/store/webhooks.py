@@ -1,7 +1,4 @@
-"""Webhooks, the operator's, and the events that they are sent: jobs of the queue, from the transaction of the change.
-
-Functions of the database enqueue them, as an application may not touch the queue: schema/versions/0024_webhooks.sql.
-"""
+"""Webhooks, which are the operator's, and what happens to facts that they are told of."""
 
 from __future__ import annotations
 
@@ -54,9 +51,16 @@ async def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool =
     await tx.run(SQL["note_failure"], id=id, error=error, disable=disable)
 
 
-async def forget(tx: Transaction, facts: Collection[UUID] | None) -> None:
-    """Empty the deliveries that name these facts, or with None any fact of the user."""
-    await tx.tuples(SQL["forget"], facts=None if facts is None else [str(fact) for fact in facts])
+async def forget(tx: Transaction, facts: Collection[UUID] | None) -> bool:
+    """Remove the events about these facts of the user, or about all; return whether there is any webhook.
+
+    They are the operator's rows, as is what this transaction sees from now on.
+    """
+    await tx.run(SQL["as_operator"])
+    if not await tx.value(SQL["exist"], bool):
+        return False
+    await tx.run(SQL["forget"], user=tx.user_id, facts=None if facts is None else [str(fact) for fact in facts])
+    return True
 
 
 def note_created(tx: Transaction, fact: FactColumns) -> None:

@@ -1,4 +1,4 @@
-"""Webhooks: where the operator has changes told, and functions that enqueue what is told."""
+"""Webhooks: where the operator has changes told, and what is to be told."""
 
 from __future__ import annotations
 

@@ -118,6 +118,7 @@ class Webhooks:
         with self._database.admin_transaction() as tx:
             if not webhooks.remove(tx, id):
                 raise NotFound(f"There is no webhook {id}; memstore webhooks list shows them.")
+        queue.forget_webhook(self._database, id)
 
 
 def _check_url(url: str) -> None:

@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
@@ -20,13 +19,12 @@ from uuid import UUID
 import psycopg
 from psycopg import ClientCursor, Connection, RawCursor
 from psycopg.rows import RowFactory, kwargs_row, tuple_row
-from psycopg.types.json import Jsonb
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memstore._compat import at_exit
+from memstore._sync.store import webhook_events
 from memstore._sync.store.connections import WatchedConnection, configure, options_of
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.ids import uuid7
 from memstore.models import Event, EventType, Json, WebhookEvent
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
@@ -88,9 +86,8 @@ class Transaction:
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def notify(self, event: WebhookEvent, /, **data: Any) -> None:
-        """Send an event to the webhooks that want it, when this transaction has ended."""
-        now = datetime.now(UTC).isoformat()
-        self.notices.append({"id": str(uuid7()), "type": event, "timestamp": now, "data": data})
+        """Have an event sent to the webhooks that want it, once this transaction has ended."""
+        self.notices.append(webhook_events.make_event(event, data))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return self.get(read_all(statement, build, **values))
@@ -200,7 +197,8 @@ class Transaction:
     def write_events(self) -> None:
         self.run_many(SQL["add_event"], self._take_new_events())
         if self.notices:
-            self.tuples(SQL["notify"], events=Jsonb(self.notices))
+            self._check_open()
+            webhook_events.write_wanted(self.connection, self.user_id, self.notices)
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []

@@ -54,10 +54,6 @@ SELECT pg_advisory_xact_lock(hashtextextended('memstore:migrate', 0))
 INSERT INTO events (user_id, id, conversation_id, type, body, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(type)s, %(body)s, %(recorded_at)s)
 
--- notify --
--- Jobs for these events, in the transaction in which they happened: one for each webhook that wants it.
-SELECT memstore_enqueue_webhooks(%(events)s)
-
 -- own_tables --
 -- The tables of the store's schema that are this login's.
 SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema() AND pg_has_role(tableowner, 'usage')

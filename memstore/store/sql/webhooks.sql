@@ -10,6 +10,13 @@ SELECT id, url, events, created_at, disabled_at, failed_at, last_error FROM webh
 -- remove --
 DELETE FROM webhooks WHERE id = %(id)s
 
+-- as_operator --
+-- Webhooks and their events are the operator's.
+SET LOCAL memstore.operator = 'on'
+
+-- exist --
+SELECT EXISTS (SELECT 1 FROM webhooks) AS made
+
 -- target --
 -- Where a webhook's events go, and what signs them; none where it is disabled.
 SELECT url, secret FROM webhooks WHERE id = %(id)s AND disabled_at IS NULL
@@ -23,6 +30,17 @@ UPDATE webhooks
 SET failed_at = now(), last_error = %(error)s, disabled_at = CASE WHEN %(disable)s THEN now() END
 WHERE id = %(id)s AND disabled_at IS NULL
 
+-- wanted --
+-- Which events webhooks want.
+SELECT DISTINCT unnest(events) AS kind FROM webhooks WHERE disabled_at IS NULL
+
+-- add_event --
+-- What is to be told, in the transaction in which it happened.
+INSERT INTO webhook_events (id, user_id, body) VALUES (%(id)s, %(user)s, %(body)s)
+
 -- forget --
--- What waits to be told of facts, these or all, is told no more.
-SELECT memstore_forget_webhooks(%(facts)s::text[])
+-- What is to be told of facts, these or all, of a user is told no more.
+DELETE FROM webhook_events
+WHERE user_id = %(user)s AND body->>'type' <> 'erasure.done'
+  AND (%(facts)s::text[] IS NULL OR body->'data'->>'fact' = ANY(%(facts)s::text[])
+       OR body->'data'->>'by' = ANY(%(facts)s::text[]))
