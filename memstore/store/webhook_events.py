@@ -1,4 +1,4 @@
-"""Events for webhooks: the transaction of a change leaves them in a table, from which a worker puts them into the queue.
+"""Events for webhooks: the transaction of a change leaves them in a table, and a worker moves them into the queue.
 
 An application may not touch the queue itself.
 """
