@@ -1,4 +1,4 @@
-"""`serve`, `mcp`, `token` and `webhooks`: memory for other programs and for models, and who may ask or is told."""
+"""`serve`, `mcp`, `token` and `webhooks`: memory for other programs and for models; tokens; events for others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memstore.cli.output import configure_service_log, echo_hint, flush, print_j
 from memstore.cli.session import open_store
 
 token_app = group("Say who may ask a server.")
-webhook_app = group("Say where changes of facts, and erasures, are told.")
+webhook_app = group("Send changes of facts, and erasures, to other programs.")
 
 
 def serve(
@@ -181,7 +181,7 @@ def webhooks() -> None:
 def remove(
     webhook: Annotated[UUID, typer.Argument(metavar="ID", help="As memstore webhooks list shows it.")],
 ) -> None:
-    """Send nothing more to a webhook, nor what waits for it."""
+    """Send nothing more to a webhook."""
     with open_store() as store:
         store.webhooks.remove(webhook)
     print_result({"id": str(webhook)}, f"{webhook} is sent nothing any more")

@@ -36,7 +36,7 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, usage_of
 from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.pipeline import Deriver, OnCall, RunState, advance, make_derivers
-from memstore.derive.webhooks import GONE, RETRY_SECONDS, DeliveryFailed, DeliveryRetry, send
+from memstore.derive.webhooks import RETRY_SECONDS, DeliveryFailed, DeliveryRetry, send
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
 from memstore.models import CallProgress, Usage, WebhookEvent
 from memstore.providers import ChatMessage, ChatModel, Completion, T
@@ -268,10 +268,7 @@ class Worker:
     async def _deliver(
         self, context: JobContext, webhook: str = "", user: str = "", event: Mapping[str, Any] | None = None
     ) -> None:
-        """Send an event to a webhook; do nothing where that was removed or disabled, or what is told was erased.
-
-        Raises `DeliveryFailed` for another attempt; after the last one the failure stays noted at the webhook.
-        """
+        """Send an event to a webhook; do nothing if the webhook, or what the event is about, is gone."""
         if event is None:
             return
         id = UUID(webhook)
@@ -279,20 +276,14 @@ class Worker:
             target = await webhooks.target(tx, id, UUID(user))
         if target is None or (target.user_name is None and event["type"] != WebhookEvent.ERASURE_DONE):
             return
-        status, why = 0, ""
         try:
-            status = await asyncio.to_thread(send, target, user, event)
-            why = "" if 200 <= status < 300 else f"status {status}"
+            await asyncio.to_thread(send, target, user, event)
         except DeliveryFailed as error:
-            why = str(error)
-        if not why:
-            return
-        async with self._database.admin_transaction() as tx:
-            await webhooks.note_failure(tx, id, why, disable=status == GONE)
-        is_last = context.job.attempts >= len(RETRY_SECONDS)
-        if status != GONE and not is_last:
-            raise DeliveryFailed(why)
-        logger.warning("webhook %s: %s %s", id, why, "disabled it" if status == GONE else "at the last attempt")
+            async with self._database.admin_transaction() as tx:
+                await webhooks.note_failure(tx, id, str(error), disable=error.is_gone)
+            if not error.is_gone and context.job.attempts < len(RETRY_SECONDS):
+                raise
+            logger.warning("webhook %s: %s; %s", id, error, "disabled" if error.is_gone else "the last attempt")
 
     # -- what is done from time to time
 
@@ -310,7 +301,7 @@ class Worker:
             with suppress(ConnectorException):
                 await self._take_up(manager, job)
         await manager.prune_stalled_workers(STALLED_SECONDS)
-        await queue.deliver_events(self._database)
+        await queue.enqueue_events(self._database)
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:

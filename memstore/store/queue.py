@@ -77,20 +77,17 @@ async def forget(database: Database, user: UUID, conversation: UUID | None = Non
     return len(await _fetch(database, SQL["forget"], **values))
 
 
-async def deliver_events(database: Database) -> None:
-    """Enqueue what applications have left to be told to webhooks: a job for each webhook that wants an event."""
-    await _fetch(database, SQL["deliver"])
+async def enqueue_events(database: Database) -> None:
+    """Move the events for webhooks into the queue: a job for each webhook that wants an event."""
+    await _fetch(database, SQL["enqueue_events"])
 
 
-async def forget_webhook(database: Database, webhook: UUID) -> None:
-    """Empty the deliveries to a webhook."""
-    await _fetch(database, SQL["forget_webhook"], webhook=str(webhook))
-
-
-async def forget_deliveries(database: Database, user: UUID, facts: Sequence[UUID] | None) -> None:
-    """Empty the deliveries that tell of these facts of a user, or of all: a job without arguments does nothing."""
-    values = {"user": str(user), "facts": None if facts is None else [str(fact) for fact in facts]}
-    await _fetch(database, SQL["forget_deliveries"], **values)
+async def clear_deliveries(
+    database: Database, *, webhook: UUID | None = None, user: UUID | None = None, facts: Sequence[UUID] | None = None
+) -> None:
+    """Clear the deliveries to a webhook, or those about a user's facts, these or all: such a job does nothing."""
+    values = {"webhook": webhook and str(webhook), "user": user and str(user), "facts": facts and list(map(str, facts))}
+    await _fetch(database, SQL["clear_deliveries"], **values)
 
 
 async def _fetch(database: Database, statement: LiteralString, **values: Any) -> list[Any]:

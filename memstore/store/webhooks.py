@@ -1,4 +1,4 @@
-"""Webhooks, which are the operator's, and what happens to facts that they are told of."""
+"""Webhooks. They are the operator's, and are sent the events of every user."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def webhooks(tx: Transaction) -> list[Webhook]:
 
 
 async def remove(tx: Transaction, id: UUID) -> bool:
-    """Remove a webhook; what waits for it is not sent. Returns whether there was one."""
+    """Remove a webhook; return whether there was one."""
     return bool(await tx.run(SQL["remove"], id=id))
 
 
@@ -63,17 +63,7 @@ async def forget(tx: Transaction, facts: Collection[UUID] | None) -> bool:
     return True
 
 
-def note_created(tx: Transaction, fact: FactColumns) -> None:
-    """Send `fact.created`, unless the fact waits for review."""
-    if fact.state != QUARANTINED:
+def note_created(tx: Transaction, fact: FactColumns, before: Json | None = None) -> None:
+    """Send `fact.created` for a new fact, or one that waited for review before a change; not while it waits."""
+    if fact.state == "active" and (before is None or before["state"] == QUARANTINED):
         tx.notify(WebhookEvent.FACT_CREATED, fact=str(fact.id), kind=fact.kind)
-
-
-def note_accepted(tx: Transaction, fact: FactColumns, before: Json) -> None:
-    """Send `fact.created` for a fact that has waited until now; `before` are its columns until this change."""
-    if before["state"] == QUARANTINED and fact.state == "active":
-        note_created(tx, fact)
-
-
-def note_superseded(tx: Transaction, fact: FactColumns, by: UUID) -> None:
-    tx.notify(WebhookEvent.FACT_SUPERSEDED, fact=str(fact.id), by=str(by), kind=fact.kind)

@@ -1,4 +1,4 @@
-"""Webhooks: where the operator has changes told, and what is to be told."""
+"""Webhooks of the operator, and the events that are still to be sent to them."""
 
 from __future__ import annotations
 

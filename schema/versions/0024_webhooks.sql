@@ -12,8 +12,8 @@ CREATE TABLE webhooks (
 )
 
 -- webhook_events --
--- What is to be told, from the transaction in which it happened until a worker puts it into the queue: an application may
--- not touch that. No foreign key: the erasure of a user is told when the user is gone.
+-- Events, from the transaction in which they happened until a worker moves them into the queue: an application may not
+-- touch that. No foreign key: the event of a user's erasure is sent when the user is gone.
 CREATE TABLE webhook_events (
     id      uuid  PRIMARY KEY,
     user_id uuid  NOT NULL,

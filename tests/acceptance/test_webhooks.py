@@ -193,7 +193,7 @@ async def test_the_last_attempt_leaves_no_job(
     await deliver(store, url)
     assert len(receiver.deliveries) == 2
     assert number(url, "select count(*) from procrastinate_jobs where queue_name = 'webhooks'") == 0
-    assert "status 500 at the last attempt" in caplog.text
+    assert "status 500; the last attempt" in caplog.text
 
 
 async def test_a_webhook_that_answers_410_or_is_removed_is_sent_nothing_more(
@@ -202,7 +202,7 @@ async def test_a_webhook_that_answers_410_or_is_removed_is_sent_nothing_more(
     gone, removed = await store.webhooks.add(receiver.url), await store.webhooks.add(receiver.url + "/removed")
     receiver.statuses = [410]
     await add(store, "Alice likes tea.")
-    await queue.deliver_events(store._database)
+    await queue.enqueue_events(store._database)
     assert number(url, WAITING) == 2
     await store.webhooks.remove(removed)
     assert number(url, WAITING) == 1
@@ -219,18 +219,18 @@ async def test_the_erasure_of_a_user_takes_what_waits_to_be_told_of_them_but_the
 ) -> None:
     await store.webhooks.add(receiver.url)
     fact = await store.user("alice").add_fact("Alice likes tea.")
-    await queue.deliver_events(store._database)
+    await queue.enqueue_events(store._database)
     assert not (await store.verify_erasure(Certificate(ErasureScope.FACT, fact.user_id, (fact.id,)))).is_clean
     erased = await store.user("alice").erase_fact(fact)
     assert number(url, WAITING) == 1, "the erasure alone"
     assert (await store.verify_erasure(erased)).is_clean
     await add(store, "Alice likes milk.")
-    await queue.deliver_events(store._database)
+    await queue.enqueue_events(store._database)
     await add(store, "Alice likes water.")
     bob = await add(store, "Bob likes milk.", user="bob")
     certificate = await store.user("alice").erase()
     assert (await store.verify_erasure(certificate)).is_clean
-    await queue.deliver_events(store._database)
+    await queue.enqueue_events(store._database)
     assert (await store.verify_erasure(certificate)).is_clean
     assert number(url, WAITING) == 3, "two erasures, and of another user"
     await deliver(store, url)

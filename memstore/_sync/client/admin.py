@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
-from urllib.parse import urlsplit
 from uuid import UUID
 
 from memstore import ids
@@ -26,6 +25,7 @@ from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings
 
 MAX_TOKEN_DAYS = 36_500
+WEBHOOK_URL = r"https?://(\[[\da-fA-F:]+\]|[\w.-]+)(:\d{1,5})?([/?][!-~]*)?"
 
 ChunkProgress = Callable[[int, int], None]
 
@@ -97,7 +97,8 @@ class Webhooks:
         Raises `InvalidInput` for anything but a URL with http or https and without a password, and for other events
         than "fact.created", "fact.superseded" and "erasure.done".
         """
-        _check_url(url)
+        if not isinstance(url, str) or not re.fullmatch(WEBHOOK_URL, url, re.ASCII):
+            raise InvalidInput(f"url={url!r}: give one such as https://example.com/memory, in ASCII, with no password.")
         chosen = list(WebhookEvent) if events is None else to_list(events, "events", WebhookEvent)
         if not chosen:
             raise InvalidInput("events=[]: name one, or leave them out for all.")
@@ -113,22 +114,12 @@ class Webhooks:
             return webhooks.webhooks(tx)
 
     def remove(self, webhook: Webhook | UUID) -> None:
-        """Remove a webhook; what waits for it is not sent. Raises `NotFound` if there is none of this id."""
+        """Remove a webhook and what is still to be sent to it. Raises `NotFound` if there is none of this id."""
         id = to_uuid(webhook.id if isinstance(webhook, Webhook) else webhook)
         with self._database.admin_transaction() as tx:
             if not webhooks.remove(tx, id):
                 raise NotFound(f"There is no webhook {id}; memstore webhooks list shows them.")
-        queue.forget_webhook(self._database, id)
-
-
-def _check_url(url: str) -> None:
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and parts.password is None
-    except (ValueError, AttributeError, TypeError):
-        is_valid = False
-    if not is_valid or not re.fullmatch(r"[!-~]+", url):
-        raise InvalidInput(f"url={url!r}: give one such as https://example.com/memory, in ASCII and with no password.")
+        queue.clear_deliveries(self._database, webhook=id)
 
 
 def hash_token(secret: str) -> bytes:

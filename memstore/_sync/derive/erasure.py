@@ -56,7 +56,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
     """
     for tries in count(1):
         try:
-            certificate, told_items = _erase(database, target, dry_run)
+            certificate, named_items = _erase(database, target, dry_run)
             break
         except DatabaseError as error:
             if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
@@ -64,11 +64,11 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
-    return _remove_jobs(database, target, certificate, told_items)
+    return _remove_jobs(database, target, certificate, named_items)
 
 
 def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
-    """Return the certificate, and of which removed items webhooks may be told by the queue; None for all the user's."""
+    """Return the certificate, and the removed items that deliveries in the queue may name; None for all the user's."""
     is_user = target.scope == ErasureScope.USER
     with database.user_transaction(target.user_id) as tx:
         models = vector_indexes.indexed_models(tx) if is_user else []
@@ -76,9 +76,9 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Ce
         if dry_run:
             tx.roll_back()
             return replace(certificate, id=None, recorded_at=None, hints=()), ()
-        told_items = None if is_user else items
-        if not (is_user or items) or not webhooks.forget(tx, told_items):
-            told_items = []
+        named_items = None if is_user else items
+        if not (is_user or items) or not webhooks.forget(tx, named_items):
+            named_items = []
         if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
@@ -88,7 +88,7 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Ce
                 tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         vector_indexes.drop(database, target.user_id, model)
-    return certificate, told_items
+    return certificate, named_items
 
 
 def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certificate, Sequence[UUID]]:
@@ -162,20 +162,20 @@ def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequence[U
 
 
 def _remove_jobs(
-    database: Database, target: ErasureTarget, certificate: Certificate, told_items: Sequence[UUID] | None
+    database: Database, target: ErasureTarget, certificate: Certificate, named_items: Sequence[UUID] | None
 ) -> Certificate:
-    """Remove the jobs of erased conversations from the queue, and those that tell webhooks of erased facts.
+    """Remove the jobs of erased conversations from the queue, and clear deliveries to webhooks about erased facts.
 
     They hold ids. A job that is left finds nothing to do.
     """
     has_jobs = target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION)
-    is_told = told_items is None or bool(told_items)
+    is_named = named_items is None or bool(named_items)
     try:
-        if not (has_jobs or is_told) or not (queue.state(database)).made:
+        if not (has_jobs or is_named) or not (queue.state(database)).made:
             return certificate
         jobs = queue.forget(database, target.user_id, target.conversation_id) if has_jobs else 0
-        if is_told:
-            queue.forget_deliveries(database, target.user_id, told_items)
+        if is_named:
+            queue.clear_deliveries(database, user=target.user_id, facts=named_items)
     except DatabaseError:
         return replace(certificate, hints=(*certificate.hints, "this login may not touch the queue: jobs are left"))
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))

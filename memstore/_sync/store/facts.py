@@ -28,6 +28,7 @@ from memstore.models import (
     FactStep,
     KnownFact,
     Scope,
+    WebhookEvent,
     latest_first,
 )
 from memstore.providers import Vectors
@@ -320,8 +321,8 @@ def change(
     [recorded_at] = tx.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
         tx.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
-        webhooks.note_superseded(tx, fact, other)
-    webhooks.note_accepted(tx, fact, before)
+        tx.notify(WebhookEvent.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), kind=fact.kind)
+    webhooks.note_created(tx, fact, before)
     return FactChange(at=recorded_at, **row)
 
 

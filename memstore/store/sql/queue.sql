@@ -70,7 +70,7 @@ WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = 
   AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
 RETURNING id
 
--- deliver --
+-- enqueue_events --
 -- A job for each webhook that wants an event. All events leave the table in which applications have put them.
 WITH taken AS (DELETE FROM webhook_events RETURNING id, user_id, body)
 SELECT procrastinate_defer_jobs_v1(array_agg(
@@ -79,17 +79,14 @@ SELECT procrastinate_defer_jobs_v1(array_agg(
                NULL::timestamptz)::procrastinate_job_to_defer_v1 ORDER BY t.id, w.id))
 FROM taken t JOIN webhooks w ON w.disabled_at IS NULL AND t.body->>'type' = ANY(w.events)
 
--- forget_webhook --
--- Deliveries to a webhook that is removed do nothing any more.
-UPDATE procrastinate_jobs SET args = '{}' WHERE task_name = 'memstore.webhook' AND args->>'webhook' = %(webhook)s
-RETURNING id
-
--- forget_deliveries --
--- Deliveries that tell of facts, these or all, of a user do nothing any more. One that runs may not be removed.
+-- clear_deliveries --
+-- Deliveries to a webhook, or about a user's facts, these or all, do nothing any more. A job that runs may not be removed.
 UPDATE procrastinate_jobs SET args = '{}'
-WHERE task_name = 'memstore.webhook' AND args->>'user' = %(user)s AND args->'event'->>'type' <> 'erasure.done'
-  AND (%(facts)s::text[] IS NULL OR args->'event'->'data'->>'fact' = ANY(%(facts)s::text[])
-       OR args->'event'->'data'->>'by' = ANY(%(facts)s::text[]))
+WHERE task_name = 'memstore.webhook'
+  AND (args->>'webhook' = %(webhook)s
+       OR args->>'user' = %(user)s AND args->'event'->>'type' <> 'erasure.done'
+          AND (%(facts)s::text[] IS NULL OR args->'event'->'data'->>'fact' = ANY(%(facts)s::text[])
+               OR args->'event'->'data'->>'by' = ANY(%(facts)s::text[])))
 RETURNING id
 
 -- scheduler_lock --

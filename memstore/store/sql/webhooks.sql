@@ -35,11 +35,11 @@ WHERE id = %(id)s AND disabled_at IS NULL
 SELECT DISTINCT unnest(events) AS kind FROM webhooks WHERE disabled_at IS NULL
 
 -- add_event --
--- What is to be told, in the transaction in which it happened.
+-- An event, in the transaction in which it happened.
 INSERT INTO webhook_events (id, user_id, body) VALUES (%(id)s, %(user)s, %(body)s)
 
 -- forget --
--- What is to be told of facts, these or all, of a user is told no more.
+-- Events about facts, these or all, of a user are not sent any more.
 DELETE FROM webhook_events
 WHERE user_id = %(user)s AND body->>'type' <> 'erasure.done'
   AND (%(facts)s::text[] IS NULL OR body->'data'->>'fact' = ANY(%(facts)s::text[])
