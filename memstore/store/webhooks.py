@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -42,8 +43,8 @@ async def remove(tx: Transaction, id: UUID) -> bool:
 
 async def target(tx: Transaction, id: UUID, user: UUID) -> Target | None:
     """Return where to send an event of a user; None if the webhook is removed or disabled."""
-    rows = await tx.tuples(SQL["target"], id=id)
-    return Target(*rows[0], await tx.value(SQL["user_name"], str, user=user)) if rows else None
+    name = await tx.value(SQL["user_name"], str, user=user)
+    return await tx.one(SQL["target"], partial(Target, user_name=name), id=id)
 
 
 async def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool = False) -> None:

@@ -85,7 +85,8 @@ def clear_deliveries(
     database: Database, *, webhook: UUID | None = None, user: UUID | None = None, facts: Sequence[UUID] | None = None
 ) -> None:
     """Clear the deliveries to a webhook, or those about a user's facts, these or all: such a job does nothing."""
-    values = {"webhook": webhook and str(webhook), "user": user and str(user), "facts": facts and list(map(str, facts))}
+    texts = None if facts is None else [str(fact) for fact in facts]
+    values = {"webhook": webhook and str(webhook), "user": user and str(user), "facts": texts}
     _fetch(database, SQL["clear_deliveries"], **values)
 
 

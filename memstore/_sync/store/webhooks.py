@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -43,8 +44,8 @@ def remove(tx: Transaction, id: UUID) -> bool:
 
 def target(tx: Transaction, id: UUID, user: UUID) -> Target | None:
     """Return where to send an event of a user; None if the webhook is removed or disabled."""
-    rows = tx.tuples(SQL["target"], id=id)
-    return Target(*rows[0], tx.value(SQL["user_name"], str, user=user)) if rows else None
+    name = tx.value(SQL["user_name"], str, user=user)
+    return tx.one(SQL["target"], partial(Target, user_name=name), id=id)
 
 
 def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool = False) -> None:
