@@ -21,7 +21,7 @@ import psycopg
 
 import memstore
 
-SHARED = {"alembic_version", "memstore_schema", "api_tokens", "backfills", "store_keys"}
+SHARED = {"alembic_version", "memstore_schema", "api_tokens", "backfills", "store_keys", "webhooks", "webhook_events"}
 BYTES = """
 SELECT c.relname, pg_total_relation_size(c.oid)
 FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'

@@ -17,7 +17,7 @@ from typing import Any
 
 import memstore
 from memstore import models
-from memstore._sync.client.admin import Embeddings, Tokens
+from memstore._sync.client.admin import Embeddings, Tokens, Webhooks
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.documents import Documents
 from memstore.ingest.importers.base import ImportReport
@@ -30,6 +30,7 @@ CALLS = {
     "store.backfills": Backfills,
     "store.embeddings": Embeddings,
     "store.tokens": Tokens,
+    "store.webhooks": Webhooks,
     "user": memstore.UserScope,
     "user.documents()": Documents,
     "conversation": memstore.ConversationScope,

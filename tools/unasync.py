@@ -42,6 +42,7 @@ NAMES = {
     "AsyncBackfills": "Backfills",
     "AsyncEmbeddings": "Embeddings",
     "AsyncTokens": "Tokens",
+    "AsyncWebhooks": "Webhooks",
     "AsyncDocuments": "Documents",
     "AsyncMemoryStore": "MemoryStore",
     "AsyncSpaceScope": "SpaceScope",

@@ -40,6 +40,7 @@ app.add_typer(db.embeddings_app, name="embeddings")
 app.add_typer(recall.fact_app, name="fact")
 app.add_typer(space.app, name="space")
 app.add_typer(server.token_app, name="token")
+app.add_typer(server.webhook_app, name="webhooks")
 app.add_typer(db.app, name="db")
 
 

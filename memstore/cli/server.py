@@ -1,4 +1,4 @@
-"""`serve`, `mcp` and `token`: memory for other programs and for models, and the tokens of a server."""
+"""`serve`, `mcp`, `token` and `webhooks`: memory for other programs and for models; tokens; events for others."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from memstore.cli.output import configure_service_log, echo_hint, flush, print_j
 from memstore.cli.session import open_store
 
 token_app = group("Say who may ask a server.")
+webhook_app = group("Send changes of facts, and erasures, to other programs.")
 
 
 def serve(
@@ -151,3 +152,36 @@ def revoke(
     with open_store() as store:
         revoked = store.tokens.revoke(token)
     print_result(revoked, f"{revoked.id} opens nothing any more")
+
+
+@command(webhook_app)
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Where events are sent, by http or https.")],
+    events: Annotated[str | None, option("NAMES", "Of these, with commas; else all.")] = None,
+) -> None:
+    """Send events of every user to a URL, and print the secret that signs them. It is not shown again.
+
+    A worker sends them: memstore worker. The events are fact.created, fact.superseded and erasure.done.
+    """
+    with open_store() as store:
+        webhook = store.webhooks.add(url, events=None if events is None else events.split(","))
+    print_result(to_json(webhook) | {"secret": webhook.secret}, webhook.secret or "")
+
+
+@command(webhook_app, "list")
+def webhooks() -> None:
+    """List the webhooks, the latest first, without their secrets. A disabled one has answered 410."""
+    with open_store() as store:
+        added = store.webhooks.all()
+    empty = "there is no webhook: memstore webhooks add URL"
+    print_models(added, "id", "created_at", "disabled_at", "failed_at", "last_error", "url", empty=empty)
+
+
+@command(webhook_app)
+def remove(
+    webhook: Annotated[UUID, typer.Argument(metavar="ID", help="As memstore webhooks list shows it.")],
+) -> None:
+    """Send nothing more to a webhook."""
+    with open_store() as store:
+        store.webhooks.remove(webhook)
+    print_result({"id": str(webhook)}, f"{webhook} is sent nothing any more")

@@ -1,9 +1,11 @@
-"""What operators do: tokens of the servers, and changes of the embedding model."""
+"""What operators do: tokens of the servers, webhooks, and changes of the embedding model."""
 
 from __future__ import annotations
 
+import base64
+import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -14,16 +16,18 @@ from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_names, to_uuid
-from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
+from memstore.ingest.validation import check_names, to_list, to_uuid
+from memstore.models import ApiToken, EmbeddingStatus, MigrationReport, Webhook, WebhookEvent
 from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings
-from memstore.store import api_tokens
+from memstore.store import api_tokens, queue, webhooks
 from memstore.store.api_tokens import TokenHolder
+from memstore.store.webhooks import SECRET_PREFIX
 
 MAX_TOKEN_DAYS = 36_500
 # By it people, and scanners of repositories, know a token.
 TOKEN_PREFIX = "mst_"  # nosec B105  # no password
+WEBHOOK_URL = r"https?://(\[[\da-fA-F:]+\]|[\w.-]+)(:\d{1,5})?([/?][!-~]*)?"
 
 ChunkProgress = Callable[[int, int], None]
 
@@ -80,6 +84,43 @@ class AsyncTokens:
         """Whether a token was ever made, even if it was revoked since."""
         async with self._database.admin_transaction() as tx:
             return await api_tokens.exist(tx)
+
+
+class AsyncWebhooks:
+    """`store.webhooks`: URLs that are sent signed events. A worker sends them; the login must own the tables."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._database = runtime.database
+
+    async def add(self, url: str, *, events: Sequence[str] | None = None) -> Webhook:
+        """Have these events, or all, of every user sent to `url`; only now the webhook has the `secret` that signs.
+
+        Raises `InvalidInput` for anything but a URL with http or https and without a password, and for other events
+        than "fact.created", "fact.superseded" and "erasure.done".
+        """
+        if not isinstance(url, str) or not re.fullmatch(WEBHOOK_URL, url, re.ASCII):
+            raise InvalidInput(f"url={url!r}: give one such as https://example.com/memory, in ASCII, with no password.")
+        chosen = list(WebhookEvent) if events is None else to_list(events, "events", WebhookEvent)
+        if not chosen:
+            raise InvalidInput("events=[]: name one, or leave them out for all.")
+        await to_thread(queue.prepare_queue, self._database.url)
+        secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+        async with self._database.admin_transaction() as tx:
+            webhook = await webhooks.add(tx, ids.uuid7(), url, chosen, secret)
+        return replace(webhook, secret=secret)
+
+    async def all(self) -> list[Webhook]:
+        """Return every webhook without its secret, the latest first, disabled ones too."""
+        async with self._database.admin_transaction() as tx:
+            return await webhooks.webhooks(tx)
+
+    async def remove(self, webhook: Webhook | UUID) -> None:
+        """Remove a webhook and what is still to be sent to it. Raises `NotFound` if there is none of this id."""
+        id = to_uuid(webhook.id if isinstance(webhook, Webhook) else webhook)
+        async with self._database.admin_transaction() as tx:
+            if not await webhooks.remove(tx, id):
+                raise NotFound(f"There is no webhook {id}; memstore webhooks list shows them.")
+        await queue.clear_deliveries(self._database, webhook=id)
 
 
 def hash_token(secret: str) -> bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
 from memstore._compat import open_in_thread, to_thread
-from memstore.client.admin import AsyncEmbeddings, AsyncTokens
+from memstore.client.admin import AsyncEmbeddings, AsyncTokens, AsyncWebhooks
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.space import AsyncSpaceScope
@@ -61,6 +61,7 @@ class AsyncMemoryStore:
         self.backfills = AsyncBackfills(self._runtime)
         self.embeddings = AsyncEmbeddings(self._runtime)
         self.tokens = AsyncTokens(self._runtime)
+        self.webhooks = AsyncWebhooks(self._runtime)
 
     @classmethod
     async def open(

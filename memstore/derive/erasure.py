@@ -26,8 +26,8 @@ from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.restoring import reapply
 from memstore.errors import DatabaseError, InvalidInput, NotFound
-from memstore.models import Certificate, ErasureScope, EventType, ScanResult
-from memstore.store import erasure, facts, grants, messages, postings, queue, vector_indexes
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult, WebhookEvent
+from memstore.store import erasure, facts, grants, messages, postings, queue, vector_indexes, webhooks
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
@@ -60,7 +60,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
     """
     for tries in count(1):
         try:
-            certificate = await _erase(database, target, dry_run)
+            certificate, named_items = await _erase(database, target, dry_run)
             break
         except DatabaseError as error:
             if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
@@ -68,9 +68,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
-    if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
-        return await _remove_jobs(database, target, certificate)
-    return certificate
+    return await _remove_jobs(database, target, certificate, named_items)
 
 
 async def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
@@ -99,25 +97,32 @@ async def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: b
     return certificate
 
 
-async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
+async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
+    """Return the certificate, and the removed items that deliveries in the queue may name; None for all the user's."""
     is_user = target.scope == ErasureScope.USER
     async with database.user_transaction(target.user_id) as tx:
         models = await vector_indexes.indexed_models(tx) if is_user else []
-        certificate = await _remove(tx, target, ids.uuid7())
+        certificate, items = await _remove(tx, target, ids.uuid7())
         if dry_run:
             await tx.roll_back()
-            return replace(certificate, id=None, recorded_at=None, hints=())
-        # Erasing a user removes the outbox too.
-        if not is_user and not certificate.is_empty:
+            return replace(certificate, id=None, recorded_at=None, hints=()), ()
+        named_items = None if is_user else items
+        if not (is_user or items) or not await webhooks.forget(tx, named_items):
+            named_items = []
+        if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            tx.record_event(EventType.ERASED, None, **body)
+            tx.notify(WebhookEvent.ERASURE_DONE, **body)
+            # Erasing a user removes the outbox too.
+            if not is_user:
+                tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
-    return certificate
+    return certificate, named_items
 
 
-async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
+async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certificate, Sequence[UUID]]:
+    """Return the certificate, and the facts and summaries that were removed, for other erasures than a user's."""
     is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
     conversations = [target.conversation_id] if target.conversation_id else []
     if target.ids and not is_fact:
@@ -135,6 +140,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
     items = [*fact_ids, *(message.id for message in doomed)]
     if target.ids:
         await _check_existence(tx, target, set(items))
+    removal = Removal()
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = await erasure.remove_user(tx)
@@ -151,11 +157,11 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
     if not digests and certificate.is_empty and not target.spaces:
-        return replace(certificate, id=None)
+        return replace(certificate, id=None), ()
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(BYTES_ON_DISK_HINT,))
-    return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate))
+    return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate)), removal.items
 
 
 async def _find_with_earlier_versions(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
@@ -185,12 +191,21 @@ async def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequ
     )
 
 
-async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
-    """Remove the jobs of erased conversations from the queue. They hold ids. A job that is left finds nothing to do."""
+async def _remove_jobs(
+    database: Database, target: ErasureTarget, certificate: Certificate, named_items: Sequence[UUID] | None
+) -> Certificate:
+    """Remove the jobs of erased conversations from the queue, and clear deliveries to webhooks about erased facts.
+
+    They hold ids. A job that is left finds nothing to do.
+    """
+    has_jobs = target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION)
+    is_named = named_items is None or bool(named_items)
     try:
-        if not (await queue.state(database)).made:
+        if not (has_jobs or is_named) or not (await queue.state(database)).made:
             return certificate
-        jobs = await queue.forget(database, target.user_id, target.conversation_id)
+        jobs = await queue.forget(database, target.user_id, target.conversation_id) if has_jobs else 0
+        if is_named:
+            await queue.clear_deliveries(database, user=target.user_id, facts=named_items)
     except DatabaseError:
         return replace(certificate, hints=(*certificate.hints, "this login may not touch the queue: jobs are left"))
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))

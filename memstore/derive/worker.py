@@ -36,10 +36,11 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallMeter, usage_of
 from memstore.derive.maintenance import renew_terms, run_maintenance
 from memstore.derive.pipeline import Deriver, OnCall, RunState, advance, make_derivers
+from memstore.derive.webhooks import RETRY_SECONDS, DeliveryFailed, DeliveryRetry, send
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
-from memstore.models import CallProgress, Usage
+from memstore.models import CallProgress, Usage, WebhookEvent
 from memstore.providers import ChatMessage, ChatModel, Completion, T
-from memstore.store import backfills, llm_usage, messages, queue, watermarks
+from memstore.store import backfills, llm_usage, messages, queue, watermarks, webhooks
 from memstore.store.connections import options_of
 from memstore.store.database import Database
 from memstore.store.rows import LaggingWork
@@ -157,6 +158,8 @@ class Worker:
         attempts = self._settings.worker_attempts
         retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=10)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
+        delivering = app.task(name=webhooks.TASK, queue=webhooks.QUEUE, retry=DeliveryRetry(), pass_context=True)
+        delivering(self._deliver)
         sweep = app.task(name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=100, pass_context=True)(
             self._sweep
         )
@@ -260,6 +263,28 @@ class Worker:
             dependencies = replace(dependencies, summary_model=summary, facts_model=facts)
         return {deriver.name: deriver for deriver in make_derivers(dependencies)}
 
+    # -- webhooks
+
+    async def _deliver(
+        self, context: JobContext, webhook: str = "", user: str = "", event: Mapping[str, Any] | None = None
+    ) -> None:
+        """Send an event to a webhook; do nothing if the webhook, or what the event is about, is gone."""
+        if event is None:
+            return
+        id = UUID(webhook)
+        async with self._database.admin_transaction() as tx:
+            target = await webhooks.target(tx, id, UUID(user))
+        if target is None or (target.user_name is None and event["type"] != WebhookEvent.ERASURE_DONE):
+            return
+        try:
+            await asyncio.to_thread(send, target, user, event)
+        except DeliveryFailed as error:
+            async with self._database.admin_transaction() as tx:
+                await webhooks.note_failure(tx, id, str(error), disable=error.is_gone)
+            if not error.is_gone and context.job.attempts < len(RETRY_SECONDS):
+                raise
+            logger.warning("webhook %s: %s; %s", id, error, "disabled" if error.is_gone else "the last attempt")
+
     # -- what is done from time to time
 
     async def _maintain_users(self, timestamp: int) -> None:
@@ -276,13 +301,15 @@ class Worker:
             with suppress(ConnectorException):
                 await self._take_up(manager, job)
         await manager.prune_stalled_workers(STALLED_SECONDS)
+        await queue.enqueue_events(self._database)
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:
         # A retry would meet the lock of the next one.
         if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
-        elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
+        elif job.task_name == queue.TASK and job.attempts + 1 >= self._settings.worker_attempts:
+            # It may be what kills the workers.
             await manager.finish_job(job, status=Status.FAILED, delete_job=False)
         else:
             await manager.retry_job(job)

@@ -97,4 +97,6 @@ from memstore.models.reports import (
     ScanResult as ScanResult,
     Usage as Usage,
     UserSize as UserSize,
+    Webhook as Webhook,
+    WebhookEvent as WebhookEvent,
 )

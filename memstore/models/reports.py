@@ -290,6 +290,31 @@ class Grant:
     granted_at: datetime
 
 
+class WebhookEvent(StrEnum):
+    """What a webhook may be sent. docs/how-to/webhooks.md has the keys of their data."""
+
+    FACT_CREATED = "fact.created"
+    FACT_SUPERSEDED = "fact.superseded"
+    ERASURE_DONE = "erasure.done"
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A URL that is sent events. It is disabled by an answer of 410; `last_error` is why a delivery failed last.
+
+    `secret` signs them. It is there once, when the webhook is added.
+    """
+
+    id: UUID
+    url: str
+    events: list[str]
+    created_at: datetime
+    disabled_at: datetime | None = None
+    failed_at: datetime | None = None
+    last_error: str | None = None
+    secret: str | None = field(default=None, repr=False)
+
+
 class ErasureScope(StrEnum):
     """What was erased. `retention` is of messages older than they are kept."""
 

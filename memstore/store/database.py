@@ -25,7 +25,8 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from memstore import ids
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, Forbidden, NotFound
-from memstore.models import Event, EventType
+from memstore.models import Event, EventType, Json, WebhookEvent
+from memstore.store import webhook_events
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
@@ -79,6 +80,7 @@ class Transaction:
         self.cache = cache
         self.citus = citus
         self.events: list[Event] = []
+        self.notices: list[Json] = []
         # The embedding model that stays active until the end, as this transaction writes vectors of it.
         self.embedding_model: UUID | None = None
         self._outbox = outbox
@@ -88,6 +90,10 @@ class Transaction:
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
+
+    def notify(self, event: WebhookEvent, /, **data: Any) -> None:
+        """Have an event sent to the webhooks that want it, once this transaction has ended."""
+        self.notices.append(webhook_events.make_event(event, data))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return await self.get(read_all(statement, build, **values))
@@ -196,6 +202,9 @@ class Transaction:
 
     async def write_events(self) -> None:
         await self.run_many(SQL["add_event"], self._take_new_events())
+        if self.notices:
+            self._check_open()
+            await webhook_events.write_wanted(self.connection, self.user_id, self.notices)
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
@@ -229,6 +238,7 @@ class Transaction:
     async def roll_back(self) -> None:
         """Take back what was done; the transaction is over."""
         self.events.clear()
+        self.notices.clear()
         await self.connection.rollback()
 
     def _check_open(self) -> None:

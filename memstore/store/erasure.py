@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import product
-from typing import NamedTuple, cast
+from typing import LiteralString, NamedTuple, cast
 from uuid import UUID
 
 import psycopg
@@ -31,6 +31,8 @@ from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
 MAX_LOCK_TRIES = 100
+# By table, where they stand.
+EVENTS_FOR_WEBHOOKS: dict[str, LiteralString] = {"webhook_events": "body", "procrastinate_jobs": "args->'event'"}
 
 
 class UserVersion(NamedTuple):
@@ -375,7 +377,9 @@ async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tup
         await connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
-            statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
+            event = Composable(EVENTS_FOR_WEBHOOKS.get(table, ""))
+            search = Composable(SQL["events_with" if table in EVENTS_FOR_WEBHOOKS else "rows_with"])
+            statement = search.format(table=Identifier(table), columns=listed, event=event)
             [(rows,)] = await (await connection.execute(statement, {"id": id})).fetchall()
             counts[table] += rows
     return len(tables), dict(+counts)

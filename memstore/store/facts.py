@@ -25,10 +25,11 @@ from memstore.models import (
     FactStep,
     KnownFact,
     Scope,
+    WebhookEvent,
     latest_first,
 )
 from memstore.providers import Vectors
-from memstore.store import chunks
+from memstore.store import chunks, webhooks
 from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
@@ -53,7 +54,9 @@ TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
 async def add(tx: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return await tx.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
+    if recorded_at := await tx.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None):
+        webhooks.note_created(tx, fact)
+    return recorded_at
 
 
 async def update(tx: Transaction, fact: FactColumns) -> None:
@@ -137,9 +140,8 @@ def _scopes(scope: Scope | None) -> dict[str, Any]:
 def standing(types: Sequence[str], first: Sequence[str], scope: Scope | None, **values: Any) -> Read[list[Fact]]:
     """Return the read of facts that matter whatever is asked: all that are pinned, and so many others of these types.
 
-    They have only the columns that a context needs: no type, state, recipe or language.
-
-    After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
+    They have only the columns that a context needs: no type, state, recipe or language. After those that are pinned
+    the attributes `first` lead, in their order; then the types, the surest facts first.
     Without a `scope` instructions are those of the conversation's own. `values` are the `limit`, `as_of`, and the
     `conversation_id`, with `own_scope` where it is not stored yet.
     """
@@ -183,18 +185,15 @@ async def known(
 ) -> list[KnownFact]:
     """Return the facts to compare a new one with: itself, those of this attribute, and the nearest.
 
-    And those of `other_subjects` that fill a slot and have the name in their text, and those of `also_ids`.
-    `subject_alias` is another name of its subject.
-
-    Facts of any state, but of a slot's past only what held when it was said, and what came next; of another scope than
-    the conversation's only the same statement. `span` is where it is said, `query` and `model` its vector and who made
-    that, `candidates` those of which the nearest are wanted.
+    And those of `other_subjects` that fill a slot and have the name in their text, and those of `also_ids`. Facts of
+    any state, but of a slot's past only what held when it was said, and what came next; of another scope than the
+    conversation's only the same statement. `subject_alias` is another name of its subject, `span` where it is said,
+    `query` and `model` its vector and who made that, `candidates` those of which the nearest are wanted.
     """
     values = new.model_dump(include={"id", "subject", "type", "occurred_at"})
     values |= {"attribute": attribute, "query": query, "model_id": model, "limit": MAX_COMPARED_FACTS}
-    values["candidates"] = list(candidates)
     subjects, called = other_subjects or ([], "")
-    values |= {"subjects": subjects, "called": called, "named": list(also_ids)}
+    values |= {"subjects": subjects, "called": called, "named": list(also_ids), "candidates": list(candidates)}
     values["own"] = [new.subject, subject_alias] if subject_alias else [new.subject]
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return [
@@ -321,6 +320,8 @@ async def change(
     [recorded_at] = await tx.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
         tx.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+        tx.notify(WebhookEvent.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), kind=fact.kind)
+    webhooks.note_created(tx, fact, before)
     return FactChange(at=recorded_at, **row)
 
 
@@ -416,7 +417,6 @@ async def history(tx: Transaction, fact: Fact) -> list[FactChange]:
     every = await tx.all(SQL["changes"], FactChange, fact_id=fact.id)
     said = await tx.tuples(SQL["said"], fact_id=fact.id)
     own_changes = [change for change in every if change.fact_id == fact.id]
-    # An edit of another fact into this one is seen from this one's side.
     made = [
         replace(change, fact_id=fact.id, other_id=change.fact_id, before={}, after={})
         for change in every

@@ -104,6 +104,15 @@ TABLES = (
     Table("backfills", "operator", "only_user", harmless=("derivers",), app=EVERYTHING, exported=False),
     Table("api_tokens", "operator", harmless=("hash",), app=ADD_AND_CHANGE, exported=False),
     Table("grants", "store", harmless=("access",), app=EVERYTHING, loader="SELECT", exported=False),
+    Table(
+        "webhooks",
+        "operator",
+        user_column="",
+        harmless=("url", "events", "secret", "last_error"),
+        app=EVERYTHING,
+        exported=False,
+    ),
+    Table("webhook_events", "operator", user_column="", harmless=("body",), exported=False),
     Table("store_keys", "store", harmless=("name", "key"), app="SELECT", loader="SELECT", exported=False),
     Table("embedding_models", "store", app=ADD_AND_CHANGE, exported=False),
 )
@@ -121,8 +130,8 @@ def exported_lists(parent: str) -> dict[str, ExportedList]:
 
 
 def of_each(statement: str, group: str) -> str:
-    """Return the union of a statement of each table of an owner, or of each with an attribute of this name."""
-    chosen = [table for table in TABLES if table.owner == group or getattr(table, group, None)]
+    """Return the union of a statement of each table of an owner with users' ids, or with an attribute of this name."""
+    chosen = [table for table in TABLES if (table.owner == group and table.user_column) or getattr(table, group, None)]
     return "\nUNION ALL\n".join(_without_comments(statement).format(table=table) for table in chosen)
 
 

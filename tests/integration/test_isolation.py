@@ -187,6 +187,8 @@ def test_a_row_cannot_hang_on_another_users_row(app: Rows) -> None:
     ("table", "add"),
     [
         ("backfills", "insert into backfills (id, derivers) values (gen_random_uuid(), '{facts}')"),
+        ("webhooks", "insert into webhooks values (gen_random_uuid(), 'http://a', '{fact.created}', 'secret')"),
+        ("webhook_events", f"insert into webhook_events values (gen_random_uuid(), '{ALICE}', '{{}}')"),
         ("api_tokens", f"insert into api_tokens values (gen_random_uuid(), sha256('x'), '{ALICE}', 'alice')"),
     ],
 )

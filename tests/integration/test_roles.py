@@ -172,7 +172,7 @@ def test_the_admin_lists_users_and_reads_nothing_of_theirs(granted: Callable[[st
             with pytest.raises(DatabaseError, match="permission denied"):
                 call()
     with psycopg.connect(granted("admin"), autocommit=True) as connection:
-        for table in {*TABLES, "backfills", "api_tokens", "store_keys"} - {"users"}:
+        for table in {*TABLES, "backfills", "api_tokens", "webhooks", "webhook_events", "store_keys"} - {"users"}:
             for user in (ALICE, BOB):
                 with pytest.raises(InsufficientPrivilege), connection.transaction():
                     say(connection, "user_id", user)

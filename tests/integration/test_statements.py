@@ -38,6 +38,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("archive", "snapshot"),
     ("erasure", "impatiently"),
     ("erasure", "as_operator"),
+    ("webhooks", "as_operator"),
     ("embedding_models", "for_hours"),
     ("embedding_models", "for_minutes"),
 }
@@ -53,7 +54,7 @@ DDL = {  # by the tables' owner, with literals
 SEARCHES = {  # by the login, of any table: with the names of a table and of its columns, or of files
     (family, name)
     for family, name in EVERY
-    if family == "erasure" and name in ("searched", "statistics_of_texts", "rows_with", "as_user")
+    if family == "erasure" and name in ("searched", "statistics_of_texts", "rows_with", "events_with", "as_user")
 }
 SPREADING = {  # by the tables' owner on a Citus, whose functions and catalogue are not here
     (family, name) for family, name in EVERY if family == "distribution"
@@ -89,7 +90,11 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("watermarks", "user_sizes"),
     ("llm_usage", "spent"),
     ("llm_usage", "total_usage"),
-    *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
+    *(
+        (family, name)
+        for family, name in EVERY
+        if family in ("backfills", "api_tokens", "webhooks") and name != "as_operator"
+    ),
     ("postings", "large"),
     ("chunks", "other_tokenizer"),
     ("vectors", "reach"),
@@ -242,7 +247,7 @@ def check_user(connection: psycopg.Connection[Any], statement: str, *, is_of_mem
 def check_operator(connection: psycopg.Connection[Any], statement: str) -> None:
     """What the operator asks reads only tables that the operator may see."""
     plan, _ = generic_plan(connection, statement)
-    may_see = {"users", "derivations", "model_usage", "backfills", "api_tokens"}
+    may_see = {"users", "derivations", "model_usage", "backfills", "api_tokens", "webhooks", "webhook_events"}
     assert {scan["Relation Name"] for scan in scans(plan)} <= may_see
 
 

@@ -11,7 +11,7 @@ from tests.integration.conftest import OUTLIVING, TABLES
 
 FAMILIES = sorted({path.stem for path in (Path(memstore.store.__file__).parent / "sql").glob("*.sql")} - {"fragments"})
 OF_USER = " ".join(sorted(TABLES | OUTLIVING))
-OF_COORDINATOR = "backfills api_tokens memstore_schema procrastinate_jobs procrastinate_workers"
+OF_COORDINATOR = "backfills api_tokens webhooks webhook_events memstore_schema procrastinate_jobs procrastinate_workers"
 DISTRIBUTED, LOCAL = (
     rf"\b(?:FROM|JOIN|INTO|UPDATE|USING) (?:{'|'.join(names.upper().split())})\b" for names in (OF_USER, OF_COORDINATOR)
 )

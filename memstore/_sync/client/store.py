@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
 from memstore._compat import open_inline
-from memstore._sync.client.admin import Embeddings, Tokens
+from memstore._sync.client.admin import Embeddings, Tokens, Webhooks
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.space import SpaceScope
@@ -63,6 +63,7 @@ class MemoryStore:
         self.backfills = Backfills(self._runtime)
         self.embeddings = Embeddings(self._runtime)
         self.tokens = Tokens(self._runtime)
+        self.webhooks = Webhooks(self._runtime)
 
     @classmethod
     def open(

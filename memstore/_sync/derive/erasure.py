@@ -23,13 +23,13 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.facts.restoring import reapply
-from memstore._sync.store import erasure, facts, grants, messages, postings, queue, vector_indexes
+from memstore._sync.store import erasure, facts, grants, messages, postings, queue, vector_indexes, webhooks
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.drafts import LOOKBACK_MESSAGES
 from memstore.derive.facts.normalization import content_words
 from memstore.errors import DatabaseError, InvalidInput, NotFound
-from memstore.models import Certificate, ErasureScope, EventType, ScanResult
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult, WebhookEvent
 
 _NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
 BYTES_ON_DISK_HINT = (
@@ -60,7 +60,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
     """
     for tries in count(1):
         try:
-            certificate = _erase(database, target, dry_run)
+            certificate, named_items = _erase(database, target, dry_run)
             break
         except DatabaseError as error:
             if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
@@ -68,9 +68,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
-    if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
-        return _remove_jobs(database, target, certificate)
-    return certificate
+    return _remove_jobs(database, target, certificate, named_items)
 
 
 def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
@@ -99,25 +97,32 @@ def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = 
     return certificate
 
 
-def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
+def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
+    """Return the certificate, and the removed items that deliveries in the queue may name; None for all the user's."""
     is_user = target.scope == ErasureScope.USER
     with database.user_transaction(target.user_id) as tx:
         models = vector_indexes.indexed_models(tx) if is_user else []
-        certificate = _remove(tx, target, ids.uuid7())
+        certificate, items = _remove(tx, target, ids.uuid7())
         if dry_run:
             tx.roll_back()
-            return replace(certificate, id=None, recorded_at=None, hints=())
-        # Erasing a user removes the outbox too.
-        if not is_user and not certificate.is_empty:
+            return replace(certificate, id=None, recorded_at=None, hints=()), ()
+        named_items = None if is_user else items
+        if not (is_user or items) or not webhooks.forget(tx, named_items):
+            named_items = []
+        if not certificate.is_empty:
             # The event has no erased ids; the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            tx.record_event(EventType.ERASED, None, **body)
+            tx.notify(WebhookEvent.ERASURE_DONE, **body)
+            # Erasing a user removes the outbox too.
+            if not is_user:
+                tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         vector_indexes.drop(database, target.user_id, model)
-    return certificate
+    return certificate, named_items
 
 
-def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
+def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certificate, Sequence[UUID]]:
+    """Return the certificate, and the facts and summaries that were removed, for other erasures than a user's."""
     is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
     conversations = [target.conversation_id] if target.conversation_id else []
     if target.ids and not is_fact:
@@ -135,6 +140,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     items = [*fact_ids, *(message.id for message in doomed)]
     if target.ids:
         _check_existence(tx, target, set(items))
+    removal = Removal()
     digests = _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = erasure.remove_user(tx)
@@ -151,11 +157,11 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
     if not digests and certificate.is_empty and not target.spaces:
-        return replace(certificate, id=None)
+        return replace(certificate, id=None), ()
     erasure.raise_version(tx)
     kept = messages.add_tombstones(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(BYTES_ON_DISK_HINT,))
-    return replace(certificate, recorded_at=erasure.keep_certificate(tx, certificate))
+    return replace(certificate, recorded_at=erasure.keep_certificate(tx, certificate)), removal.items
 
 
 def _find_with_earlier_versions(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
@@ -185,12 +191,21 @@ def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequence[U
     )()
 
 
-def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
-    """Remove the jobs of erased conversations from the queue. They hold ids. A job that is left finds nothing to do."""
+def _remove_jobs(
+    database: Database, target: ErasureTarget, certificate: Certificate, named_items: Sequence[UUID] | None
+) -> Certificate:
+    """Remove the jobs of erased conversations from the queue, and clear deliveries to webhooks about erased facts.
+
+    They hold ids. A job that is left finds nothing to do.
+    """
+    has_jobs = target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION)
+    is_named = named_items is None or bool(named_items)
     try:
-        if not (queue.state(database)).made:
+        if not (has_jobs or is_named) or not (queue.state(database)).made:
             return certificate
-        jobs = queue.forget(database, target.user_id, target.conversation_id)
+        jobs = queue.forget(database, target.user_id, target.conversation_id) if has_jobs else 0
+        if is_named:
+            queue.clear_deliveries(database, user=target.user_id, facts=named_items)
     except DatabaseError:
         return replace(certificate, hints=(*certificate.hints, "this login may not touch the queue: jobs are left"))
     return replace(certificate, counts=Counter(certificate.counts) + Counter(jobs=jobs))

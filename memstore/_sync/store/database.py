@@ -25,9 +25,10 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from memstore import ids
 from memstore._compat import at_exit
+from memstore._sync.store import webhook_events
 from memstore._sync.store.connections import WatchedConnection, configure, options_of
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable, Forbidden, NotFound
-from memstore.models import Event, EventType
+from memstore.models import Event, EventType, Json, WebhookEvent
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
 from memstore.store.roles import Capabilities, capabilities
@@ -80,6 +81,7 @@ class Transaction:
         self.cache = cache
         self.citus = citus
         self.events: list[Event] = []
+        self.notices: list[Json] = []
         # The embedding model that stays active until the end, as this transaction writes vectors of it.
         self.embedding_model: UUID | None = None
         self._outbox = outbox
@@ -89,6 +91,10 @@ class Transaction:
     def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
+
+    def notify(self, event: WebhookEvent, /, **data: Any) -> None:
+        """Have an event sent to the webhooks that want it, once this transaction has ended."""
+        self.notices.append(webhook_events.make_event(event, data))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         return self.get(read_all(statement, build, **values))
@@ -197,6 +203,9 @@ class Transaction:
 
     def write_events(self) -> None:
         self.run_many(SQL["add_event"], self._take_new_events())
+        if self.notices:
+            self._check_open()
+            webhook_events.write_wanted(self.connection, self.user_id, self.notices)
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self.events = self.events, []
@@ -230,6 +239,7 @@ class Transaction:
     def roll_back(self) -> None:
         """Take back what was done; the transaction is over."""
         self.events.clear()
+        self.notices.clear()
         self.connection.rollback()
 
     def _check_open(self) -> None:

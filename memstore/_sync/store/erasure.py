@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import product
-from typing import NamedTuple, cast
+from typing import LiteralString, NamedTuple, cast
 from uuid import UUID
 
 import psycopg
@@ -32,6 +32,8 @@ from memstore.store.tables import TABLES, tables_of
 
 SQL = statements("erasure")
 MAX_LOCK_TRIES = 100
+# By table, where they stand.
+EVENTS_FOR_WEBHOOKS: dict[str, LiteralString] = {"webhook_events": "body", "procrastinate_jobs": "args->'event'"}
 
 
 class UserVersion(NamedTuple):
@@ -370,7 +372,9 @@ def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int
         connection.execute(SQL["as_user"], {"user": str(user)})
         for (table, columns), id in product(tables, ids):
             listed = Composable(", ").join([Identifier(column) for column in columns])
-            statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
+            event = Composable(EVENTS_FOR_WEBHOOKS.get(table, ""))
+            search = Composable(SQL["events_with" if table in EVENTS_FOR_WEBHOOKS else "rows_with"])
+            statement = search.format(table=Identifier(table), columns=listed, event=event)
             [(rows,)] = (connection.execute(statement, {"id": id})).fetchall()
             counts[table] += rows
     return len(tables), dict(+counts)

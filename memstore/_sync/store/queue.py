@@ -76,6 +76,20 @@ def forget(database: Database, user: UUID, conversation: UUID | None = None) -> 
     return len(_fetch(database, SQL["forget"], **values))
 
 
+def enqueue_events(database: Database) -> None:
+    """Move the events for webhooks into the queue: a job for each webhook that wants an event."""
+    _fetch(database, SQL["enqueue_events"])
+
+
+def clear_deliveries(
+    database: Database, *, webhook: UUID | None = None, user: UUID | None = None, facts: Sequence[UUID] | None = None
+) -> None:
+    """Clear the deliveries to a webhook, or those about a user's facts, these or all: such a job does nothing."""
+    texts = None if facts is None else [str(fact) for fact in facts]
+    values = {"webhook": webhook and str(webhook), "user": user and str(user), "facts": texts}
+    _fetch(database, SQL["clear_deliveries"], **values)
+
+
 def _fetch(database: Database, statement: LiteralString, **values: Any) -> list[Any]:
     with database.owner_transaction() as connection:
         return (connection.execute(statement, values)).fetchall()

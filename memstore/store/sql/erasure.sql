@@ -386,6 +386,11 @@ WHERE s.schemaname = current_schema() AND t.relname = ANY(%(tables)s::text[])
 -- In how many rows of a table an id stands.
 SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), %(id)s) > 0
 
+-- events_with --
+-- The same of a table with events for webhooks, but for the erasure: it has a user's id, as the certificate has.
+SELECT count(*) FROM {table}
+WHERE strpos(lower(concat_ws(' ', {columns})), %(id)s) > 0 AND {event}->>'type' IS DISTINCT FROM 'erasure.done'
+
 -- as_user --
 -- For a login that policies hold for: whose rows it is to see. Nodes of a Citus hear of SET LOCAL only.
 SET LOCAL memstore.user_id = %(user)s

@@ -70,6 +70,25 @@ WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = 
   AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
 RETURNING id
 
+-- enqueue_events --
+-- A job for each webhook that wants an event. All events leave the table in which applications have put them.
+WITH taken AS (DELETE FROM webhook_events RETURNING id, user_id, body)
+SELECT procrastinate_defer_jobs_v1(array_agg(
+           ROW('webhooks', 'memstore.webhook', 0, NULL, NULL,
+               jsonb_build_object('webhook', w.id, 'user', t.user_id, 'event', t.body),
+               NULL::timestamptz)::procrastinate_job_to_defer_v1 ORDER BY t.id, w.id))
+FROM taken t JOIN webhooks w ON w.disabled_at IS NULL AND t.body->>'type' = ANY(w.events)
+
+-- clear_deliveries --
+-- Deliveries to a webhook, or about a user's facts, these or all, do nothing any more. A job that runs may not be removed.
+UPDATE procrastinate_jobs SET args = '{}'
+WHERE task_name = 'memstore.webhook'
+  AND (args->>'webhook' = %(webhook)s
+       OR args->>'user' = %(user)s AND args->'event'->>'type' <> 'erasure.done'
+          AND (%(facts)s::text[] IS NULL OR args->'event'->'data'->>'fact' = ANY(%(facts)s::text[])
+               OR args->'event'->'data'->>'by' = ANY(%(facts)s::text[])))
+RETURNING id
+
 -- scheduler_lock --
 -- One scheduler at a time; released with the transaction.
 SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:sweep:' || current_schema(), 0))
