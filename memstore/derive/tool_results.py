@@ -30,7 +30,6 @@ MAX_VALUE_CHARS = 160
 
 Count = Callable[[str], int]
 
-_FAILURE, _RESULT = load_phrases("failures"), load_phrases("results")
 _TELLING_FIELDS = word_set("""
 id ids uuid ref reference number code sha revision version key name title url path
 status state ok success total count price amount date until error message
@@ -92,7 +91,7 @@ def _has_failed(text: str) -> bool:
     if isinstance(value, dict):
         return bool(value.get("error") or value.get("errors")) or value.get("ok", value.get("success")) is False
     lines = [line for line in text.splitlines() if line.strip()]
-    return any(_FAILURE.search(line) for line in [*lines[:1], *lines[-2:]])
+    return any(load_phrases("failures").search(line) for line in [*lines[:1], *lines[-2:]])
 
 
 def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
@@ -170,7 +169,7 @@ def _scalar(value: Any) -> str:
 
 
 def _score(text: str, focus: Focus) -> float:
-    score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
+    score = 0.8 * bool(load_phrases("failures").search(text)) + 0.6 * bool(load_phrases("results").search(text))
     shared = find_names(text) & focus.names
     # A small number stands in many rows by chance.
     score += min(3.0, sum(0.2 if name.isdecimal() and len(name) < 3 else 1.5 for name in shared))

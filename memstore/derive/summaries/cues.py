@@ -83,8 +83,8 @@ _DATE_OR_MONEY = re.compile(
 )
 _FIGURE = re.compile(
     rf"{_DATE_OR_MONEY.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square"
-    r"|times|hours?|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?|tage|wochen?"
-    r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
+    r"|times|hours?|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?"
+    r"|tage|wochen?|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
     r"|\b\d{2,}\b"
 )
 _COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
@@ -233,19 +233,12 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 needs = None if alone else len(clauses) - 1
                 if is_first and speaker != ASSISTANT_SPEAKER and not is_asked:
                     about = question if question is not None else asked if asked is not None else offered
-                    if (
-                        about is not None
-                        and _agrees(sentence)
-                        and _has_only(sentence, load_words("agreeing") | {"+1", "👍"})
-                    ):
+                    agreeing = load_words("agreeing") | {"+1", "👍"}
+                    says_alone = not cues.isdisjoint(("filler", "echo", "short echo", "number"))
+                    if about is not None and _agrees(sentence) and _has_only(sentence, agreeing):
                         needs = about
                         cues.add("agrees")
-                    elif (
-                        asked is not None
-                        and alone
-                        and len(text.split()) < 3
-                        and cues.isdisjoint(("filler", "echo", "short echo", "number"))
-                    ):
+                    elif asked is not None and alone and len(text.split()) < 3 and not says_alone:
                         needs = asked
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_asked:
