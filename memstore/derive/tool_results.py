@@ -23,7 +23,6 @@ from memstore.text import read_json
 from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET_CHARS = 240
-MAX_SNIPPETS = 2000
 MAX_ROW_FIELDS = 12
 # A query or a path is whole, a file's text is not.
 MAX_VALUE_CHARS = 160
@@ -50,7 +49,6 @@ Snippet = tuple[str, float]
 
 
 def find_names(text: str) -> frozenset[str]:
-    """Return the ids, numbers and paths in a text."""
     return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _can_be_named_again(name))
 
 
@@ -67,7 +65,7 @@ def _summarize(text: str, focus: Focus, limit: int, count: Count) -> str:
     if count(text) <= limit:
         return " ".join(text.split())
     value = _parse_json(text)
-    snippets = list(islice(_of_text(text, focus) if value is None else _of_json(value, "", focus, 0), MAX_SNIPPETS))
+    snippets = list(islice(_of_text(text, focus) if value is None else _of_json(value, "", focus, 0), 2000))
     kept: list[int] = []
     texts: set[str] = set()
     scores = _reward_unlike(snippets)

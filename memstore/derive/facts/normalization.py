@@ -60,7 +60,6 @@ STEM_LETTERS = 4
 
 
 def plain(word: str) -> str:
-    """Return a word without accents."""
     if word.isascii():
         return word
     parts = unicodedata.normalize("NFKD", word.translate(str.maketrans("ßłøđ", "slod")))

@@ -65,6 +65,8 @@ _NO_NAME = compile_phrases(
 _FORGET = re.compile(
     r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
 )
+# Types that give way to one's own; the others hold always.
+LOOSE_TYPES = (STATEMENT, "plan", "task", "event", "possession")
 _USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
 _CALLED_USER = re.compile(
     r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)"
@@ -151,9 +153,7 @@ def _in_order(drafts: Sequence[FactDraft], types: Mapping[str, re.Pattern[str]] 
     first: dict[tuple[str, str], FactDraft] = {}
     for draft in drafts:
         fact = draft.fact
-        # The other types do not give way to one's own.
-        is_loose = fact.type in (STATEMENT, "plan", "task", "event", "possession")
-        type = type_of(fact.text, types or {}) if is_loose else None
+        type = type_of(fact.text, types or {}) if fact.type in LOOSE_TYPES else None
         first.setdefault((fact.subject, fact.text), draft.with_columns(type=type) if type else draft)
     return sorted(first.values(), key=lambda draft: draft.start)
 

@@ -29,6 +29,7 @@ from memstore.derive.facts.slots import Slot
 from memstore.language import NUMBER, WORD
 from memstore.models import ALWAYS, HAND, FactColumns, KnownFact, kind_of
 
+MODEL_RECIPE_PREFIX = "llm-facts/"
 # Of statements of equal content words: docs/reference/facts.md.
 MIN_SAME_COSINE = 0.88
 MIN_CONTRARY_COSINE = 0.80
@@ -191,7 +192,7 @@ def _fills_same_slot(new: FactDraft, prior: KnownFact) -> bool:
 
 
 def _is_by_model(fact: FactColumns) -> bool:
-    return fact.recipe.startswith("llm-facts/")
+    return fact.recipe.startswith(MODEL_RECIPE_PREFIX)
 
 
 def says_no_more(new: FactDraft, prior: KnownFact) -> bool:
