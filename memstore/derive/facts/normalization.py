@@ -20,6 +20,7 @@ NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
 _NUMBERS = {word: str(number) for word, number in load_numbers().items() if number <= 12 and word != "un"}
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$")
 # Each group is one meaning, the first word its name; all after their endings were cut.
 _MEANING = {word: group[0] for group in load_groups("meanings") for word in group}
 
@@ -38,7 +39,7 @@ def content_words(text: str) -> tuple[str, ...]:
         elif word in _MEANING:
             words.append(_MEANING[word])
         elif word not in fillers:
-            words.append(re.sub(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$", "", word))
+            words.append(_ENDING.sub("", word))
     return (*words, NOT) if denied else tuple(words)
 
 
