@@ -155,9 +155,9 @@ def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
 def _find_before(gap: str) -> tuple[str, int] | None:
     """Return how a period lies to the date behind these words, and where the words that say so begin."""
     found = [
-        (match.start(), kind)
-        for kind in ("not", "between", "after", "before", "since", "through")
-        for match in load_phrases(f"date_{kind}").finditer(gap)
+        (match.start(), name.removeprefix("date_"))
+        for name in ("date_not", "date_between", "date_after", "date_before", "date_since", "date_through")
+        for match in load_phrases(name).finditer(gap)
         if load_words("date_prepositions").issuperset(WORD.findall(gap[match.end() :].casefold()))
     ]
     # In Chinese nothing is between words.
@@ -173,8 +173,8 @@ def _find_behind(text: str, stop: int) -> tuple[str, int] | None:
     for words, kind in chinese.items():
         if rest.startswith(words):
             return kind, len(text) - len(rest) + len(words)
-    for kind in ("since", "through"):
-        if match := load_phrases(f"date_{kind}_behind").match(rest):
+    for kind, name in (("since", "date_since_behind"), ("through", "date_through_behind")):
+        if match := load_phrases(name).match(rest):
             return kind, len(text) - len(rest) + match.end()
     return None
 
