@@ -16,7 +16,6 @@ from memstore.language import number_words
 
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 INVALID_CHARS = re.compile("[\x00\ud800-\udfff]")
-REPLACEMENT = "\ufffd"
 TEXT_PARTS = ("text", "input_text", "output_text")
 
 
@@ -24,9 +23,6 @@ TEXT_PARTS = ("text", "input_text", "output_text")
 MAX_JSON_DEPTH = 100
 # With what an export or a request has around it.
 MAX_JSON_DEPTH_READ = 2 * MAX_JSON_DEPTH
-# Also one without an end: each is read once.
-_STRING = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)
-_NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
@@ -66,7 +62,8 @@ def is_deep(value: object) -> bool:
 def read_json(text: str) -> Any:
     """Return the value of a JSON text; raise ValueError for no JSON, and for one that is nested too deep."""
     if text.count("[") + text.count("{") > MAX_JSON_DEPTH_READ:
-        brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+        # Also a string without an end: each is read once.
+        brackets = re.findall(r"[\[\]{}]", re.sub(r'"(?s:[^"\\]+|\\.)*"?', "", text))
         if max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > MAX_JSON_DEPTH_READ:
             raise ValueError(f"it is nested deeper than {MAX_JSON_DEPTH_READ} levels")
     return json.loads(text)
@@ -74,10 +71,9 @@ def read_json(text: str) -> Any:
 
 def replace_invalid_chars(text: str) -> str:
     """Return the text with U+FFFD for what Postgres does not hold: NUL and lone surrogates."""
-    return INVALID_CHARS.sub(REPLACEMENT, text)
+    return INVALID_CHARS.sub("\ufffd", text)
 
 
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
@@ -85,7 +81,7 @@ _ESCAPE = re.compile(
 
 def replace_escaped_surrogates(body: bytes) -> bytes:
     """Return a JSON text with U+FFFD for escapes of lone surrogates, which some readers of JSON refuse."""
-    if not _SURROGATE_ESCAPE.search(body):
+    if not re.search(rb"\\u[dD][89a-fA-F]", body):
         return body
     return _ESCAPE.sub(lambda match: rb"\ufffd" if match[1] else match[0], body)
 

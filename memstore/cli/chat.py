@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
-# That a private part goes on from.
-PRIVATE_TURNS = 100
-
 HELP = """\
 /facts          what is known of you
 /forget ID      use a fact no more
@@ -342,7 +339,7 @@ class _Session:
             echo_hint("messages are stored already; /private begins a private part")
         elif self.stored_scope is None:
             private = self.scope.user.conversation(self.scope.name, private=True)
-            private.add_many(self.scope.recent(limit=PRIVATE_TURNS))
+            private.add_many(self.scope.recent(limit=100))
             self.scope, self.stored_scope, self.last_context = private, self.scope, None
             echo_hint("private: nothing of what follows is stored, until /private off")
 

@@ -27,8 +27,6 @@ from memstore.store.chunks import ItemText
 from memstore.store.database import Database, Transaction
 
 MAX_OFFERED_FACTS = 40
-# Messages of a summary that has nearly all of their words.
-MAX_REPEATED = 3
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
@@ -297,7 +295,7 @@ class AntecedentFinder:
 
 def _repeats(hit: Hit, said: set[UUID]) -> bool:
     """Whether a hit is a summary of a few messages that are all hits themselves: it quotes them."""
-    return hit.tier == Tier.SUMMARIES and 0 < len(hit.sources) <= MAX_REPEATED and said.issuperset(hit.sources)
+    return hit.tier == Tier.SUMMARIES and 0 < len(hit.sources) <= 3 and said.issuperset(hit.sources)
 
 
 def _told_by_messages(facts: Iterable[Hit], hits: Iterable[Hit], budget: int) -> Iterator[Hit]:

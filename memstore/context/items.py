@@ -252,7 +252,6 @@ class ContextItem:
 
 # Every byte, and for punctuation a blank.
 _BLANKED = bytes(ord(" ") if chr(byte) in string.punctuation else byte for byte in range(256))
-_TYPOGRAPHIC_MARKS = re.compile("[“”„‘’«»…–—]")
 
 
 def _words(text: str) -> list[str]:
@@ -261,7 +260,7 @@ def _words(text: str) -> list[str]:
     As bytes, in which a character that is not ASCII has none that is: `str.translate` takes three times as long.
     """
     words = text.casefold().encode("utf-8", "surrogatepass").translate(_BLANKED).decode("utf-8", "surrogatepass")
-    return (words if text.isascii() else _TYPOGRAPHIC_MARKS.sub(" ", words)).split()
+    return (words if text.isascii() else re.sub("[“”„‘’«»…–—]", " ", words)).split()
 
 
 class ItemFactory:

@@ -16,22 +16,13 @@ from memstore.models import Hit, Message, Role, Tier
 from memstore.models.messages import SESSION_GAP
 from memstore.store.tokenize import terms
 
-# Words of greetings, thanks, praise, assent and farewell, and those that stand between them. A text of these alone says
-# nothing: what it is about stands elsewhere.
-_PHATIC = load_words("phatic")
-_FIRST_PERSON = load_phrases("speaks_of_self")
-# One's own things are told of, however short: "I love my job!"
-_OWN = load_phrases("has")
-_ANSWER = load_phrases("answers", opens=True)
 _REFERS = re.compile(
     r"\W*(?:(?:oh|and|but|well|so|because|cause|und|aber|also|na|weil)\b\W*)?"
     r"(?:it|that|this|these|those|they|them|he|she|one|same|such|es|das|dies\w*|er|sie|dort|damit|davon|darauf|dafür"
     r"|that's|it's|they're)\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
 MAX_PIECE_CHARS = 120
-COMMENT_PENALTY = 0.08
 
 
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
@@ -40,12 +31,13 @@ def says_nothing(text: str, names: Collection[str] = ()) -> bool:
     >>> [says_nothing(text) for text in ("Wie schön!", "Sounds great, thanks!", "I love my job!", "Sounds like rain.")]
     [True, True, False, False]
     """
-    if _OWN.search(text):
+    # One's own things are told of, however short: "I love my job!"
+    if load_phrases("has").search(text):
         return False
     said = text.lower().replace("’", "'")
     # Of most texts the first few tell.
     words = (match[0] for match in SPOKEN_WORD.finditer(said))
-    return SPOKEN_WORD.search(said) is not None and all(word in _PHATIC or word in names for word in words)
+    return SPOKEN_WORD.search(said) is not None and all(word in load_words("phatic") or word in names for word in words)
 
 
 def needs_antecedent(text: str) -> bool:
@@ -59,12 +51,13 @@ def needs_antecedent(text: str) -> bool:
 
 
 def leans(text: str) -> bool:
-    return any(pattern.match(text) for pattern in (_ANSWER, _REFERS, _NUMBER))
+    number = r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d"
+    return answers(text) or _REFERS.match(text) is not None or re.match(number, text) is not None
 
 
 def answers(text: str) -> bool:
     """Return whether an utterance begins as an answer to a question of yes or no."""
-    return _ANSWER.match(text) is not None
+    return load_phrases("answers", opens=True).match(text) is not None
 
 
 def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tuple[int, int] | None:
@@ -116,9 +109,9 @@ def score_comment(hit: Hit) -> Hit:
     """Return a hit with a lower score if a person only comments in it on what another said."""
     if hit.tier != Tier.MESSAGES or hit.role == Role.ASSISTANT or not only_comments(hit.text):
         return hit
-    return replace(hit, score=round(hit.score - COMMENT_PENALTY, 6), parts={**hit.parts, "comment": -COMMENT_PENALTY})
+    return replace(hit, score=round(hit.score - 0.08, 6), parts={**hit.parts, "comment": -0.08})
 
 
 def only_comments(text: str) -> bool:
     """Return whether a text tells nothing of who says it: no first person, no number, nothing shown in brackets."""
-    return not (_FIRST_PERSON.search(text) or "[" in text or any(map(str.isdecimal, text)))
+    return not (load_phrases("speaks_of_self").search(text) or "[" in text or any(map(str.isdecimal, text)))

@@ -25,8 +25,6 @@ from memstore.store.summaries import Outline
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-_MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
-
 Rule = Callable[[Message, str], bool]
 S = TypeVar("S", Outline, Summary)
 
@@ -42,7 +40,6 @@ def addressed(message: Message, viewer: str) -> bool:
 
 
 def everything(message: Message, viewer: str) -> bool:
-    """Return True for every message: the rule "everything"."""
     return True
 
 
@@ -55,7 +52,7 @@ def addressees(message: Message) -> set[str]:
     to = message.meta.get(ADDRESSEE)
     if to is not None:
         return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
-    beginning = _MENTIONS.match(message.text or "")
+    beginning = re.match(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+", message.text or "")
     mentions = re.split(r"[\s,，]+", beginning[0]) if beginning else []
     names = [mention[1:].rstrip(".!?") for mention in mentions]
     return {canonical(name) for name in names if name}

@@ -22,7 +22,6 @@ from memstore.models import Message, Role
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
-_LINE = re.compile(r"\S.*")
 
 
 def split_text(
@@ -115,7 +114,7 @@ def split_lines(text: str) -> Spans:
     """Return the spans of the lines of a tool's result, long ones cut into sentences."""
     return [
         (line.start() + start, line.start() + stop)
-        for line in _LINE.finditer(text)
+        for line in re.finditer(r"\S.*", text)
         for start, stop in (sentences(line[0]) if len(line[0]) > 240 else [(0, len(line[0].rstrip()))])
     ]
 

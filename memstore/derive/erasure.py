@@ -31,7 +31,6 @@ from memstore.store import erasure, facts, grants, messages, postings, queue, ve
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
-_NAME_OR_NUMBER = re.compile(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b")
 BYTES_ON_DISK_HINT = (
     "Rows are deleted. Their bytes stay on disk until VACUUM and reuse of the space, and in the WAL and backups until "
     "those expire (docs/reference/erasure.md)."
@@ -346,7 +345,7 @@ async def _find_facts_with_words_of(
         ).items()
     }
     for fact, text in (await erasure.facts_by_models(tx)).items():
-        names = set(content_words(" ".join(_NAME_OR_NUMBER.findall(text))))
+        names = set(content_words(" ".join(re.findall(r"\b[^\W\d_a-zäöüß]\w+|\b\d+\b", text))))
         words_of[fact] = words_of.get(fact, set()) | names
     erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if words_of else set()
     shared = {fact: words & erased for fact, words in words_of.items() if words & erased}

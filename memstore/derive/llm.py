@@ -42,7 +42,6 @@ class Prompt:
     digest: str
 
     def fill(self, **values: object) -> str:
-        """Return the text with these values for its $names."""
         return Template(self.text).substitute(values)
 
 

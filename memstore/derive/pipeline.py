@@ -110,7 +110,6 @@ class RunState:
             self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
 
     def report_refused(self, work: PendingWork, messages: Sequence[UUID]) -> None:
-        """Record the messages that the embedder refused."""
         if messages:
             names = ", ".join(map(str, messages))
             place = f"{work.deriver} of conversation {work.conversation_id}"
@@ -173,7 +172,6 @@ async def derive(
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
-    """Return the derivers."""
     return ChunkDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
 
 

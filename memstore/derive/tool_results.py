@@ -23,14 +23,12 @@ from memstore.text import read_json
 from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET_CHARS = 240
-MAX_SNIPPETS = 2000
 MAX_ROW_FIELDS = 12
 # A query or a path is whole, a file's text is not.
 MAX_VALUE_CHARS = 160
 
 Count = Callable[[str], int]
 
-_FAILURE, _RESULT = load_phrases("failures"), load_phrases("results")
 _TELLING_FIELDS = word_set("""
 id ids uuid ref reference number code sha revision version key name title url path
 status state ok success total count price amount date until error message
@@ -51,7 +49,6 @@ Snippet = tuple[str, float]
 
 
 def find_names(text: str) -> frozenset[str]:
-    """Return the ids, numbers and paths in a text."""
     return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _can_be_named_again(name))
 
 
@@ -68,7 +65,7 @@ def _summarize(text: str, focus: Focus, limit: int, count: Count) -> str:
     if count(text) <= limit:
         return " ".join(text.split())
     value = _parse_json(text)
-    snippets = list(islice(_of_text(text, focus) if value is None else _of_json(value, "", focus, 0), MAX_SNIPPETS))
+    snippets = list(islice(_of_text(text, focus) if value is None else _of_json(value, "", focus, 0), 2000))
     kept: list[int] = []
     texts: set[str] = set()
     scores = _reward_unlike(snippets)
@@ -92,7 +89,7 @@ def _has_failed(text: str) -> bool:
     if isinstance(value, dict):
         return bool(value.get("error") or value.get("errors")) or value.get("ok", value.get("success")) is False
     lines = [line for line in text.splitlines() if line.strip()]
-    return any(_FAILURE.search(line) for line in [*lines[:1], *lines[-2:]])
+    return any(load_phrases("failures").search(line) for line in [*lines[:1], *lines[-2:]])
 
 
 def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
@@ -170,7 +167,7 @@ def _scalar(value: Any) -> str:
 
 
 def _score(text: str, focus: Focus) -> float:
-    score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
+    score = 0.8 * bool(load_phrases("failures").search(text)) + 0.6 * bool(load_phrases("results").search(text))
     shared = find_names(text) & focus.names
     # A small number stands in many rows by chance.
     score += min(3.0, sum(0.2 if name.isdecimal() and len(name) < 3 else 1.5 for name in shared))

@@ -90,7 +90,6 @@ class _UserOwned(_Schema):
 
     @property
     def lists(self) -> Lists:
-        """The rows of other tables that are lists in the line."""
         names = (rows.name for rows in exported_lists(self.table).values())
         return {name: [row.model_dump() for row in getattr(self, name)] for name in names}
 

@@ -33,8 +33,6 @@ from memstore.strategies.base import Entry
 from memstore.text import fence, format_day
 from memstore.tool_calls import arguments_text, name_of
 
-_NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
-
 
 @dataclass(frozen=True, slots=True)
 class OpenAI:
@@ -57,7 +55,7 @@ def as_openai(part: PromptPart) -> Json:
     message = part.message
     changed: Json = {}
     if name := message.get("name"):
-        changed["name"] = _NOT_IN_NAMES.sub("_", name)[:64]
+        changed["name"] = re.sub(r"[\s<|\\/>]+", "_", name)[:64]
     if calls := message.get("tool_calls"):
         changed["tool_calls"] = [_call(call) for call in calls]
     if isinstance(message.get("content"), list):

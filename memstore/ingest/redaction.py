@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from memstore.errors import InvalidInput, ProviderMissing
 from memstore.ingest.validation import text_of
-from memstore.language import SPOKEN_WORD, WORD, word_set
+from memstore.language import SPOKEN_WORD, WORD, load_words, word_set
 from memstore.models import Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
@@ -28,14 +28,6 @@ from memstore.text import INVALID_CHARS, read_json
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
 Spans = Iterator[tuple[int, int]]
-# detect-secrets reads lines. Some of its patterns take quadratic time, so that a line of megabytes is read in pieces.
-PIECE, OVERLAP = 2000, 250
-# The plugins of detect-secrets that know keys by their form; each module has one class.
-PLUGINS = word_set("""
-artifactory aws azure_storage_key discord github_token gitlab_token mailchimp pypi_token sendgrid slack square_oauth
-stripe telegram_token twilio
-""")
-
 MIN_KEY_CHARS = 16
 # Those that detect-secrets does not know, or only in part.
 _KEYS = re.compile(
@@ -92,11 +84,6 @@ _PHRASE = re.compile(
     r"|(?:(?<=[:=：])|(?<=[:=：] ))(?P<words>\w{3,15}(?: \w{3,15}){3,11})(?=\s*(?:[.!?,;)\n]|\Z)))",
     re.IGNORECASE,
 )
-# Words of a sentence about passwords, which is no passphrase.
-_PROSE = word_set("""
-the a an and or not is was to at in of my your with for must should least than characters required
-der die das und oder nicht mit zu mein dein muss mindestens zeichen
-""")
 # The options of programs that take a password, and a variable of the environment.
 _COMMANDS = [
     re.compile(
@@ -248,7 +235,12 @@ def redactor_for(settings: Settings) -> Redactor:
 def _load(kinds: frozenset[str]) -> Redactor:
     with require_extra("secrets", "detect_secrets", "stdnum"):
         luhn, iban = (import_module(f"stdnum.{name}") for name in ("luhn", "iban"))
-        modules = [import_module(f"detect_secrets.plugins.{name}") for name in sorted(PLUGINS)]
+        # The plugins that know keys by their form; each module has one class.
+        plugins = word_set("""
+        artifactory aws azure_storage_key discord github_token gitlab_token mailchimp pypi_token sendgrid slack
+        square_oauth stripe telegram_token twilio
+        """)
+        modules = [import_module(f"detect_secrets.plugins.{name}") for name in sorted(plugins)]
     lists = [getattr(member, "denylist", None) for module in modules for member in vars(module).values()]
     patterns = [pattern for denylist in lists if isinstance(denylist, list | tuple) for pattern in denylist]
 
@@ -304,7 +296,7 @@ def _detect_passwords(text: str) -> Spans:
             yield match.span("value")
     for match in _PHRASE.finditer(text):
         name = "quoted" if match["quoted"] else "words"
-        if _PROSE.isdisjoint(WORD.findall(match[name].lower())):
+        if load_words("about_passwords").isdisjoint(WORD.findall(match[name].lower())):
             yield match.span(name)
     for command in _COMMANDS:
         for match in command.finditer(text):
@@ -349,9 +341,10 @@ def _without_signs(number: str) -> str:
     return "".join(filter(str.isalnum, number))
 
 
-def _pieces(text: str) -> Iterator[tuple[int, str]]:
+def _pieces(text: str, size: int = 2000, overlap: int = 250) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text for detect-secrets, long ones in pieces: some of its patterns take quadratic time."""
     begin = 0
     for line in text.splitlines(keepends=True):
-        for start in range(0, max(1, len(line) - OVERLAP), PIECE - OVERLAP):
-            yield begin + start, line[start : start + PIECE]
+        for start in range(0, max(1, len(line) - overlap), size - overlap):
+            yield begin + start, line[start : start + size]
         begin += len(line)

@@ -1,7 +1,8 @@
 """Words of languages: tokenizers, and lists of words and phrases by what they are for. Pure.
 
 The lists of a language are in its `<code>.toml`. A list counts in the languages that have it, or in those that are
-asked for: `load_words("kin")`, `load_phrases("again", "en", "de")`.
+asked for: `load_words("kin")`, `load_phrases("again", "en", "de")`. Each is made once, so callers name it where they
+use it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources import files
 from itertools import count
 
@@ -20,7 +22,6 @@ LETTERS = re.compile(r"[^\W\d_]+")
 SPOKEN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 QUESTION_MARKS = ("?", "？", "؟")
-_CLOSING_MARKS = "\"'”’)»*!！ "
 
 _LISTS: dict[str, dict[str, str]] = {
     code: tomllib.loads((files("memstore.language") / f"{code}.toml").read_text(encoding="utf-8")) for code in LANGUAGES
@@ -39,6 +40,7 @@ def word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
+@cache
 def load_words(name: str, *codes: str) -> frozenset[str]:
     """Return the words of the lists of this name, as they are written there."""
     return word_set(" ".join(_lists(name, codes)).replace("/", " "))
@@ -74,11 +76,22 @@ def load_numbers(*codes: str) -> dict[str, int]:
     return number_words("tens", *codes, start=10, step=10) | number_words("numbers", *codes)
 
 
+def german_compounds() -> dict[str, int]:
+    """Return the number words that German makes of others: "fünfundzwanzig", "zweihundert"."""
+    numbers = load_numbers("de") | {"ein": 1}
+    units = {word: number for word, number in numbers.items() if number < 10}
+    tens = {word: number for word, number in numbers.items() if number in range(20, 100, 10)}
+    compounds = {f"{unit}und{ten}": units[unit] + tens[ten] for unit in units for ten in tens}
+    return compounds | {f"{unit}hundert": 100 * number for unit, number in units.items()}
+
+
+@cache
 def load_phrases(name: str, *codes: str, ignore_case: bool = True, opens: bool = False) -> re.Pattern[str]:
     """Return what finds the phrases of the lists of this name: `compile_phrases`."""
     return compile_phrases(",".join(_lists(name, codes)), ignore_case=ignore_case, opens=opens)
 
 
+@cache
 def compile_phrases(text: str, *, ignore_case: bool = True, opens: bool = False) -> re.Pattern[str]:
     """Return what finds phrases, which stand between commas, as whole words.
 
@@ -109,4 +122,4 @@ def has_word(text: str, word: str, *, ignore_case: bool = True) -> bool:
 
 def is_question(text: str) -> bool:
     """Return whether a text ends with a question: "Really?!" too."""
-    return text.rstrip(_CLOSING_MARKS).endswith(QUESTION_MARKS)
+    return text.rstrip("\"'”’)»*!！ ").endswith(QUESTION_MARKS)

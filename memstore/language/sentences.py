@@ -20,23 +20,15 @@ _PLACE = re.compile(
     rf"|(?P<stop>(?<![.!?…؟।])[.!?…؟।]++[{re.escape(_CLOSERS)}]*+)(?=\s|$)"
     r"|(?P<line>[\n\r\u0085\u2028\u2029]\s*+)"
 )
-_LINE_END = re.compile(r"\r\n|[\n\r\u0085\u2028\u2029]")
 SPACE = re.compile(r"\s++")
 _ITEM = re.compile(r"(?:[-*•–+]|\d{1,3}[.)]|#{1,6}|>)(?=\s)|```|~~~|\|")
 _NEXT_WORD = re.compile(r"\s*+[\"'‘“„«(\[]*+([^\W_]+)")
 _LOOK_BACK = 40
 
-# All without their last dot. These are never the end of a sentence:
-_ABBREVIATIONS = load_words("abbreviations")
-# These stand inside a sentence as often as at its end, and the word that follows them decides:
-_ABBREVIATIONS_AT_ENDS = load_words("abbreviations_at_ends")
-_OPENING_WORDS = load_words("opening_words")
-# These are abbreviations before a number only ("No. 5", "Jan. 3"), else words that may end a sentence:
-_SHORT_MONTHS = load_words("short_months", "en", "de") - load_words("months", "en", "de")
-_BEFORE_NUMBERS = _SHORT_MONTHS | load_words("abbreviations_before_numbers")
-_GERMAN_MONTHS = load_words("months", "de")
-# Without "am": "I am 30. Then …" is far more frequent than an ordinal after it, and a month says it anyway.
-_BEFORE_ORDINALS = load_words("before_ordinals")
+# Abbreviations before a number only ("No. 5", "Jan. 3"), else words that may end a sentence.
+_BEFORE_NUMBERS = load_words("abbreviations_before_numbers") | (
+    load_words("short_months", "en", "de") - load_words("months", "en", "de")
+)
 
 
 def sentences(text: str) -> Spans:
@@ -83,7 +75,8 @@ def _ends(text: str, start: int, place: re.Match[str], item: bool) -> bool:
 
 def _line_ends(text: str, place: re.Match[str], item: bool) -> bool:
     gap = place["line"]
-    if len(_LINE_END.findall(gap)) > 1 or _ITEM.match(text, place.end()):
+    has_blank_line = len(f"{gap}.".splitlines()) > 2
+    if has_blank_line or _ITEM.match(text, place.end()):
         return True
     # An indented line goes on with its item.
     return item and gap[-1] not in " \t"
@@ -108,10 +101,11 @@ def _dot_ends(text: str, start: int, place: re.Match[str]) -> bool:
     low, is_initials = word.lower(), len(parts) > 1 and all(len(part) == 1 and part.isalpha() for part in parts)
     if low in _BEFORE_NUMBERS and following[:1].isdigit():
         return False
-    if low in _ABBREVIATIONS:
+    if low in load_words("abbreviations"):
         return False
-    if low in _ABBREVIATIONS_AT_ENDS or is_initials or _is_initial(word, previous, text, place.end()):
-        return not following or following in _OPENING_WORDS
+    # They stand inside a sentence as often as at its end.
+    if low in load_words("abbreviations_at_ends") or is_initials or _is_initial(word, previous, text, place.end()):
+        return not following or following in load_words("opening_words")
     return True
 
 
@@ -120,9 +114,9 @@ def _is_ordinal(word: str, previous: str, following: str, *, first: bool) -> boo
     if first:
         return True
     # As in "Samstag 27. ging es".
-    if len(word) < 3 and (following[:1].islower() or previous.lower() in _BEFORE_ORDINALS):
+    if len(word) < 3 and (following[:1].islower() or previous.lower() in load_words("before_ordinals")):
         return True
-    return following.lower() in _GERMAN_MONTHS
+    return following.lower() in load_words("months", "de")
 
 
 def _is_initial(word: str, previous: str, text: str, end: int) -> bool:

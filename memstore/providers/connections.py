@@ -84,9 +84,6 @@ class Retries:
             raise ModelUnavailable(f"{self.service} did not answer within {seconds:.0f} s.{self.advice}") from error
 
 
-_KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
-
-
 def refusal(
     service: str, model: str, code: int, why: str, retry_after: str | None = None
 ) -> ProviderError | TransientError:
@@ -123,7 +120,7 @@ def reported(model: str, why: str) -> PromptTooLong | TransientError:
 
 def hide_key(text: str, key: str | None) -> str:
     """Return a server's words without the key, and without anything that looks like one."""
-    return _KEY.sub("…", text.replace(key, "…") if key else text)
+    return re.sub(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+", "…", text.replace(key, "…") if key else text)
 
 
 def is_local(url: str) -> bool:

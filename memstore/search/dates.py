@@ -19,26 +19,8 @@ from memstore.language import WORD, load_days, load_phrases, load_words, number_
 
 _NAMES = number_words("months")
 _MONTHS = _NAMES | number_words("short_months")
-# Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
-_AMBIGUOUS = ("may", "march", "mars", "august")
-# How a period lies to the date that these stand before or behind; in Chinese nothing is between words.
-_BEFORE_DATE = {
-    "not": load_phrases("date_not"),
-    "between": load_phrases("date_between"),
-    "after": load_phrases("date_after"),
-    "before": load_phrases("date_before"),
-    "since": load_phrases("date_since"),
-    "through": load_phrases("date_through"),
-}
-_BEHIND_DATE = {"since": load_phrases("date_since_behind"), "through": load_phrases("date_through_behind")}
-_CHINESE = {"除": "not", "除了": "not", "不在": "not", "在": "between", "从": "since", "自从": "since"}
-_CHINESE_BEHIND = {"之后": "after", "以后": "after", "之前": "before", "以前": "before", "以来": "since", "以外": "not"}
-_FLIPPED = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
-_PREPOSITIONS = load_words("date_prepositions")
 _TO = load_words("date_to") | {"-", "–", "—", "~", "到", "至"}
 _AND, _OR = load_words("date_and") | {"", "、", "和", "与", "但"}, load_words("date_or") | {"或"}
-# "The week before 8 May" is spoken of around that day.
-_NEAR = load_words("stretches") | load_days("en")
 
 
 class NamedDate(NamedTuple):
@@ -147,7 +129,7 @@ def asked_time(text: str) -> AskedTime:
 def _joint(gap: str) -> str:
     """Return the words between two dates, without prepositions."""
     words = re.findall(r"[^\W年月日]+|[-–—~、]", gap.casefold())
-    return " ".join(word for word in words if word not in _PREPOSITIONS)
+    return " ".join(word for word in words if word not in load_words("date_prepositions"))
 
 
 def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
@@ -165,38 +147,43 @@ def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
     if mention.date.month is None and gap.casefold().split()[-1:] == ["the"]:
         return mention  # "after the 2024 election"
     if words and words[-1] in ("not", "never", "no", "nicht", "pas"):
-        kind, start = f"not {kind}" if kind == "between" else _FLIPPED[kind], gap.casefold().rindex(words[-1], 0, start)
+        flipped = {"before": "since", "after": "through", "since": "before", "through": "after", "not": "not"}
+        kind, start = flipped.get(kind, "not between"), gap.casefold().rindex(words[-1], 0, start)
     return mention._replace(relation=kind, start=mention.start - len(gap) + start)
 
 
 def _find_before(gap: str) -> tuple[str, int] | None:
     """Return how a period lies to the date behind these words, and where the words that say so begin."""
     found = [
-        (match.start(), kind)
-        for kind, pattern in _BEFORE_DATE.items()
-        for match in pattern.finditer(gap)
-        if _PREPOSITIONS.issuperset(WORD.findall(gap[match.end() :].casefold()))
+        (match.start(), name.removeprefix("date_"))
+        for name in ("date_not", "date_between", "date_after", "date_before", "date_since", "date_through")
+        for match in load_phrases(name).finditer(gap)
+        if load_words("date_prepositions").issuperset(WORD.findall(gap[match.end() :].casefold()))
     ]
-    found += [(len(gap) - len(words), kind) for words, kind in _CHINESE.items() if gap.endswith(words)]
+    # In Chinese nothing is between words.
+    chinese = {"除": "not", "除了": "not", "不在": "not", "在": "between", "从": "since", "自从": "since"}
+    found += [(len(gap) - len(words), kind) for words, kind in chinese.items() if gap.endswith(words)]
     return next(((kind, start) for start, kind in sorted(found)), None)
 
 
 def _find_behind(text: str, stop: int) -> tuple[str, int] | None:
     """Return how a period lies to the date before these words, and where the words that say so end."""
     rest = text[stop:].lstrip(" ,年月日")
-    for words, kind in _CHINESE_BEHIND.items():
+    chinese = {"之后": "after", "以后": "after", "之前": "before", "以前": "before", "以来": "since", "以外": "not"}
+    for words, kind in chinese.items():
         if rest.startswith(words):
             return kind, len(text) - len(rest) + len(words)
-    for kind, pattern in _BEHIND_DATE.items():
-        if match := pattern.match(rest):
+    for kind, name in (("since", "date_since_behind"), ("through", "date_through_behind")):
+        if match := load_phrases(name).match(rest):
             return kind, len(text) - len(rest) + match.end()
     return None
 
 
 def _is_near(before: str) -> bool:
-    """Whether words end with a stretch of time, or a German weekday."""
+    """Whether words end with a stretch of time or a weekday: "the week before 8 May" is spoken of around that day."""
     last = (WORD.findall(before.casefold()) or [""])[-1]
-    return before.casefold().endswith(last) and (last in _NEAR or last[1:].endswith("tag"))
+    is_stretch = last in load_words("stretches") | load_days("en") or last[1:].endswith("tag")
+    return before.casefold().endswith(last) and is_stretch
 
 
 def _lying(said: NamedDate, relation: str) -> Iterator[Time]:
@@ -261,7 +248,9 @@ def _dates(text: str) -> Iterator[_Said]:
             next((said[f"{letter}{n}"] for n in range(4) if said.get(f"{letter}{n}")), None) for letter in "ymd"
         )
         name = (said["name"] or "").casefold()
-        if name and not (year or day) and (name not in _NAMES or (name in _AMBIGUOUS and not said["time"])):
+        # Words with another meaning are months only next to a number, or behind a word such as "in" or "since".
+        is_ambiguous = name in ("may", "march", "mars", "august") and not said["time"]
+        if name and not (year or day) and (name not in _NAMES or is_ambiguous):
             continue
         number = _MONTHS.get(name, int(month) if month else None)
         if number is None or 1 <= number <= 12:

@@ -19,7 +19,6 @@ from memstore.text import format_day
 NEWEST_LEAD = 0.2
 
 _WORD = re.compile(r"\w(?:[\w.@+]*\w)?")
-_CALENDAR = load_words("months") | load_days("en")
 _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
@@ -135,7 +134,7 @@ def _names(text: str) -> set[str]:
 
 def _told_names(text: str) -> list[str]:
     """Return the names that a fact in plain words tells; a quotation may begin with any word, and have any case."""
-    return [] if '"' in text else sorted(name for name in _names(text) if name not in _CALENDAR)
+    return [] if '"' in text else sorted(_names(text) - load_words("months") - load_days("en"))
 
 
 def _pattern(word: str) -> re.Pattern[str]:

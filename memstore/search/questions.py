@@ -12,8 +12,6 @@ from memstore.search.dates import asked_time
 from memstore.search.outdated import asks_what_holds
 from memstore.store.tokenize import terms
 
-_OVERVIEW = load_phrases("overviews")
-_LIST = load_phrases("lists")
 # A plural soon behind "what" or "which".
 _PLURAL = r"(?!(?:this|his|was|is|does|has|us|yes|always|\w*(?:ss|us|is))\b)[a-z]{3,}s"
 _WHICH_PLURAL = re.compile(
@@ -22,9 +20,6 @@ _WHICH_PLURAL = re.compile(
     rf"\b|[?]|$)|\b(?:what|which|who) (?:are|were|all)\b(?: [\w'’.-]+){{1,4}}? {_PLURAL}\b",
     re.IGNORECASE,
 )
-# As of an overview, the topic stands all over a talk.
-_COURSE = load_phrases("courses")
-_HOW, _CHANGED = load_phrases("how_it_went"), load_phrases("changes_over_time")
 # What is not the topic of such a question: "Can you give me a short summary of how".
 _REQUEST = re.compile(
     r"^(?:[\w'’]+,? ){0,8}?(?:summar(?:y|ies|i[sz]e)|overview|recap|timeline|order|reihenfolge|zusammenfassung"
@@ -32,14 +27,6 @@ _REQUEST = re.compile(
     r"(?: (?:of|on|in which|that|how|what|von|über|davon|der|die|wie|was)\b,?){0,3}(?= \S+ \S)"
     r"|^(?:bitte )?fass\w*(?: (?:bitte|mir|uns|mal|kurz)\b)*",
     re.IGNORECASE,
-)
-# Terms of a request for what was said, whatever it was about: the latest turns and summaries answer that.
-_NO_TOPIC = load_words("request_terms")
-# With their capitals: "haben Sie" asks somebody else than "haben sie".
-_ADDRESSES = load_phrases("addresses", ignore_case=False)
-_SAYING, _ASSISTANT_WORDS = load_phrases("saying"), load_phrases("assistant_words")
-_CHINESE_ASSISTANT_WORDS = re.compile(
-    r"(?<![跟对给向和与])你(?:的|[^们。？！?我]{0,10})(?:推荐|建议|意见|回答|看法|说的|提到|告诉|.过|.了)"
 )
 
 
@@ -50,12 +37,13 @@ def asks_for_list(question: str) -> bool:
     >>> [asks_for_list(question) for question in questions]
     [True, True, False]
     """
-    return (_LIST.search(question) or _WHICH_PLURAL.search(question)) is not None and _has_topic(question)
+    lists = load_phrases("lists").search(question) or _WHICH_PLURAL.search(question)
+    return lists is not None and _has_topic(question)
 
 
 def asks_for_overview(question: str) -> bool:
     """Return whether a question asks for a summary of what was said, in English or German."""
-    return _OVERVIEW.search(question) is not None
+    return load_phrases("overviews").search(question) is not None
 
 
 def asks_for_overview_or_order(question: str) -> bool:
@@ -65,12 +53,14 @@ def asks_for_overview_or_order(question: str) -> bool:
     >>> [asks_for_overview_or_order(question) for question in questions]
     [True, True, False]
     """
-    is_course = _COURSE.search(question) or (_HOW.search(question) and _CHANGED.search(question))
+    how_it_went, changes = load_phrases("how_it_went"), load_phrases("changes_over_time")
+    is_course = load_phrases("courses").search(question) or (how_it_went.search(question) and changes.search(question))
     return bool(is_course or asks_for_overview(question)) and _has_topic(question)
 
 
 def _has_topic(question: str) -> bool:
-    return not _NO_TOPIC.issuperset(terms(_REQUEST.sub("", question)))
+    """Whether a request names a topic: else the latest turns and summaries answer it."""
+    return not load_words("request_terms").issuperset(terms(_REQUEST.sub("", question)))
 
 
 def asks_for_now(question: str) -> bool:
@@ -100,6 +90,8 @@ def asks_for_assistant_words(question: str) -> bool:
     In English, German, French, Spanish and Chinese. To such a question an assistant's words are as likely an answer as
     a person's.
     """
-    if _ADDRESSES.search(question) and _SAYING.search(question):
+    # With their capitals: "haben Sie" asks somebody else than "haben sie".
+    if load_phrases("addresses", ignore_case=False).search(question) and load_phrases("saying").search(question):
         return True
-    return (_ASSISTANT_WORDS.search(question) or _CHINESE_ASSISTANT_WORDS.search(question)) is not None
+    chinese = r"(?<![跟对给向和与])你(?:的|[^们。？！?我]{0,10})(?:推荐|建议|意见|回答|看法|说的|提到|告诉|.过|.了)"
+    return (load_phrases("assistant_words").search(question) or re.search(chinese, question)) is not None

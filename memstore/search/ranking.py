@@ -53,9 +53,6 @@ WEIGHTS: Mapping[str, float] = {
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "is_question": 0.2}
 # And where the topic stands all over a talk: from many places a little each.
 OVERVIEW_WEIGHTS: Mapping[str, float] = {**LIST_WEIGHTS, "brevity": 0.2, "answered_message": 0.8}
-SIGNALS_WITHOUT_VECTOR = ("lexical", "lexical_neighbours", "speaker", "date")
-# More than a score with cosines in 32 bits can be wrong.
-MAX_SCORE_ERROR = 1e-3
 NEWEST = 20
 
 
@@ -197,7 +194,8 @@ def _lead_without_words(
     of_holders[rows[has_words]] = scores[has_words]
     most = of_holders[index.neighbours[:, rows]].max(axis=0)
     if only_words:
-        is_found = np.logical_or.reduce([values[name][rows] > 0 for name in SIGNALS_WITHOUT_VECTOR])
+        without_vector = ("lexical", "lexical_neighbours", "speaker", "date")
+        is_found = np.logical_or.reduce([values[name][rows] > 0 for name in without_vector])
         most[~is_found] = scores[is_found].min() - 1e-6
     leads = ~has_words & np.isfinite(most) & (scores >= most)
     lead: Floats = np.where(leads, np.round(scores - np.where(leads, most, 0) + 1e-6, 6), 0.0)
@@ -231,7 +229,8 @@ def _best(index: UserIndex, scores: Floats, allowed: Rows, depth: int) -> Rows:
         rows = allowed[places]
         if len(rows) > depth:
             of_these = scores[rows]
-            rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - MAX_SCORE_ERROR]
+            # More than a score with cosines in 32 bits can be wrong.
+            rows = rows[of_these >= np.partition(of_these, -depth)[-depth] - 1e-3]
         best.append(rows)
     return np.concatenate(best)
 

@@ -24,13 +24,9 @@ Posting = tuple[float, Rows, Floats]
 BM25_K1 = 1.2
 # How much a long text counts less; short ones are all alike.
 BM25_B, BM25_B_AROUND = 0.4, 0.75
-MICROSECONDS_A_DAY = 86_400 * 10**6
 # A chunk of so many tokens stands half for itself; 40 to 80 are a plateau.
 HALF_TOKENS = 60
 CHARS_PER_TOKEN = 4
-# A megabyte stays in a processor's cache.
-MAX_SUMS_AT_ONCE = 2**17
-HEADER_TOKENS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +130,8 @@ def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: flo
     # The last one is of neighbours that there are not.
     width = len(index) + 1
     total = np.zeros(width)
-    at_once = max(1, MAX_SUMS_AT_ONCE // width)
+    # A megabyte stays in a processor's cache.
+    at_once = max(1, 2**17 // width)
     for start in range(0, len(terms), at_once):
         batch = terms[start : start + at_once]
         places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(batch)])
@@ -173,12 +170,12 @@ def date(index: UserIndex, text: str) -> Floats:
     asked = asked_time(text)
     if not asked.inside and not asked.outside:
         return np.zeros(len(index))
-    return asked.scores(np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY)
+    return asked.scores(np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // (86_400 * 10**6))
 
 
 def brevity(index: UserIndex) -> Floats:
     """Return the logarithm of how much shorter than 60 tokens a chunk is in a context: it leaves room for others."""
-    in_context = index.characters / CHARS_PER_TOKEN + HEADER_TOKENS
+    in_context = index.characters / CHARS_PER_TOKEN + 10  # with its header
     room: Floats = np.log(HALF_TOKENS / in_context)
     return room
 

@@ -54,5 +54,4 @@ async def tokens(tx: Transaction) -> list[ApiToken]:
 
 
 async def revoke(tx: Transaction, id: UUID) -> ApiToken | None:
-    """Revoke a token; None if there is none of this id."""
     return await tx.one(SQL["revoke"], ApiToken, id=id)

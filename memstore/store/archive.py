@@ -131,7 +131,6 @@ async def add_messages(tx: Transaction, new: Sequence[Message]) -> None:
 
 
 async def make_pending(tx: Transaction) -> None:
-    """Make imported messages above the watermarks pending."""
     await tx.run(SQL["pend"])
 
 

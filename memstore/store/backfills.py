@@ -30,7 +30,6 @@ async def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, i
 
 
 async def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
-    """Return the backfills, the latest first, or one of them."""
     return await tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 

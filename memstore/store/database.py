@@ -61,7 +61,6 @@ def read_all(statement: LiteralString, build: Callable[..., T], **values: Any) -
 
 
 def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[T | None]:
-    """Return the read of the first row, or None."""
     return Read(statement, values, lambda rows: rows[0] if rows else None, kwargs_row(build))
 
 

@@ -107,7 +107,6 @@ async def expire(tx: Transaction) -> int:
 
 
 async def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool = False) -> None:
-    """Renew the time to live of documents that were read."""
     living = [ids.document_id(tx.user_id, row.namespace, row.key) for row in rows if row.expires_at is not None]
     if living:
         await tx.run(SQL["refresh"], ids=living, expired=expired)

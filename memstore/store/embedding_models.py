@@ -32,7 +32,6 @@ MODELS = read_all(SQL["models"], EmbeddingModel)
 
 
 def active_model(models: Sequence[EmbeddingModel]) -> EmbeddingModel | None:
-    """Return the active one; None for a store without vectors."""
     return next((model for model in models if model.state == "serving"), None)
 
 

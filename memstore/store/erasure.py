@@ -46,8 +46,6 @@ class UserVersion(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message stands."""
-
     conversation_id: UUID
     seq: int
 
@@ -226,7 +224,6 @@ async def note_pending_since(tx: Transaction, conversations: Collection[UUID]) -
 
 
 async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
-    """Return the facts that these messages say, and these facts."""
     return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
@@ -252,7 +249,6 @@ async def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
 
 
 async def edited_into(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Return the facts that people have edited to be these."""
     return await tx.column(SQL["edited_into"], facts=list(facts))
 
 

@@ -13,7 +13,6 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 NAME = re.compile(r"[\w./-]{1,60}")
-LIBPQ_UNKNOWN_OPTION = re.compile(r'query parameter: "(\w{1,40})"')
 
 
 class NoAnswer(psycopg.OperationalError):
@@ -96,7 +95,7 @@ def check_readable(url: str) -> None:
     try:
         options = psycopg.conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError as error:
-        option = LIBPQ_UNKNOWN_OPTION.search(str(error))
+        option = re.search(r'query parameter: "(\w{1,40})"', str(error))
     else:
         names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
         port = f"{options.get('port', '')}".replace(",", "")

@@ -110,7 +110,6 @@ async def facts_mentioning(tx: Transaction, name: str) -> list[Fact]:
 
 
 async def fact(tx: Transaction, id: UUID) -> Fact | None:
-    """Return one fact, in whatever state."""
     return next(iter(await facts(tx, state=None, ids=[id])), None)
 
 

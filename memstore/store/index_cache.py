@@ -42,7 +42,6 @@ class IndexCache:
                 self._drop(next(iter(self._kept)))
 
     def forget(self, user_id: UUID) -> None:
-        """Drop what is known of a user."""
         with self._turn:
             for key in [key for key in (*self._kept, *self._speakers) if key[0] == user_id]:
                 self._drop(key)

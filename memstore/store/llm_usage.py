@@ -23,7 +23,6 @@ async def keep(tx: Transaction, cost: Usage, responses: Sequence[InvalidResponse
 
 
 async def invalid_responses(tx: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
-    """Return the user's invalid responses, the oldest first."""
     return await tx.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
@@ -41,7 +40,6 @@ async def drop_answered(tx: Transaction, response: UUID) -> None:
 
 
 async def usage(tx: Transaction) -> list[Usage]:
-    """Return what the user's calls cost so far, by deriver and model."""
     return await tx.all(SQL["usage"], Usage)
 
 

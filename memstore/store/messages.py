@@ -27,7 +27,7 @@ from memstore.store.tokenize import TOKENIZER_VERSION
 SQL = statements("messages")
 build_message, build_conversation = row_builder(Message), row_builder(Conversation)
 MAX_SEQ = 2**62
-TOMBSTONE_BYTES, BUCKET_BITS = 16, 12
+TOMBSTONE_BYTES = 16
 CLEARED_SETTING = "cleared"
 
 
@@ -370,7 +370,7 @@ async def add_tombstones(tx: Transaction, erasure: UUID, digests: Collection[byt
 
 
 def _bucket(digest: bytes) -> int:
-    return int.from_bytes(digest[:2]) >> 16 - BUCKET_BITS
+    return int.from_bytes(digest[:2]) >> 4
 
 
 async def _among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:

@@ -47,7 +47,6 @@ class Status:
 
     @property
     def current(self) -> bool:
-        """Return whether nothing is to be done."""
         return self.revision == self.head
 
 

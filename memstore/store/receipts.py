@@ -50,7 +50,6 @@ async def receipt(tx: Transaction, id: UUID) -> Receipt | None:
 
 
 async def receipts(tx: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
-    """Return the receipts of a conversation, the latest first."""
     return await _add_previews(tx, await receipt_page(tx, conversation, before=None, limit=limit))
 
 

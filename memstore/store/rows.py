@@ -85,8 +85,6 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A chunk, when it was recorded, and its vector if it has one."""
-
     chunk: Chunk
     recorded_at: datetime
     vector: Vectors | None

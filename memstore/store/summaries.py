@@ -54,7 +54,6 @@ async def add(tx: Transaction, summaries: list[Summary]) -> int:
 async def summaries(
     tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
-    """Return a conversation's summaries, by level and in order."""
     return await tx.all(SQL["summaries"], build_summary, conversation_id=conversation, level=level, as_of=as_of)
 
 

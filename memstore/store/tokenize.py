@@ -24,17 +24,13 @@ from memstore.language import QUESTION_MARKS, load_words, word_set
 TOKENIZER_VERSION = 2
 # Longer ones (data, not words) meet by their beginning.
 MAX_TERM_CHARS = 200
-MAX_FREQUENCY = 32_767  # a frequency is a smallint
 # Terms that are no words, and the texts that have them.
 TEXT_TERMS: Mapping[str, Callable[[str], bool]] = {"?": lambda text: text.rstrip().endswith(QUESTION_MARKS)}
 
 _ENGLISH, _GERMAN = load_words("stop_words", "en"), load_words("stop_words", "de")
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
 _EITHER = (_ENGLISH & _GERMAN) | word_set("bin bist dies hat man war die den des dem")
-_GERMAN_ONLY = _GERMAN - _EITHER
-_ENGLISH_ONLY = _ENGLISH - _EITHER
-# Of a text that may be either:
-_EITHER_STOP = _ENGLISH | _GERMAN_ONLY
+_ENGLISH_ONLY, _GERMAN_ONLY = _ENGLISH - _EITHER, _GERMAN - _EITHER
 
 # `\w` knows no combining marks, without which words of Devanagari, Arabic with vowels, Tamil… fall to pieces.
 _MARKS = (
@@ -52,7 +48,6 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_W}+(?:[._:/'’]{_W}+)*)"
 )
 _PART = re.compile(rf"(?:(?!_){_W})+")
-_CLITICS = frozenset(["s", "ll", "ve", "re", "d", "m"])
 # French and Italian join a short word to the next: "l'hôpital", "dell'arte". Of all other words the part before the
 # apostrophe is the word, and what follows an ending, as in Turkish: "İstanbul'da". Not in English "don't".
 _ELIDED = re.compile(
@@ -83,7 +78,7 @@ def terms(text: str) -> Counter[str]:
     words = list(_words(_fold(text)))
     leaning = _leaning(words)
     languages: tuple[str, ...] = ("english", "german")
-    stop = _EITHER_STOP
+    stop = _ENGLISH | _GERMAN_ONLY
     if leaning:
         stop, languages = (_ENGLISH, ("english",)) if leaning > 0 else (_GERMAN, ("german",))
     counts: Counter[str] = Counter()
@@ -130,7 +125,8 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     frequencies = {_hash(term, keyed): count for term, count in terms(text).items()}
     frequencies |= {_hash(term, keyed): 1 for term, has_term in TEXT_TERMS.items() if has_term(text)}
     hashes = sorted(frequencies)
-    return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
+    # A frequency is a smallint.
+    return hashes, [min(frequencies[each], 32_767) for each in hashes]
 
 
 def _hash(term: str, keyed: blake2b) -> int:
@@ -149,7 +145,7 @@ def _words(text: str) -> Iterator[str]:
             yield whole
         elif kind == "word":
             head, _, clitic = whole.rpartition("'")
-            word = head if head and clitic in _CLITICS else whole
+            word = head if head and clitic in ("s", "ll", "ve", "re", "d", "m") else whole
             joined = word.replace("'", "")
             yield from _parts(joined)
             if joined != word:

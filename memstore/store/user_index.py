@@ -30,11 +30,6 @@ Flags = NDArray[np.bool_]
 
 NEIGHBOURS_PER_SIDE = 2
 NEIGHBOUR_WEIGHTS = np.array([0.2, 0.4, 1.0, 0.4, 0.2])
-# Up to this share of the terms they are scanned (< 1 ms); sorting all takes 100 ms.
-MAX_UNSORTED_SHARE = 0.1
-
-# Measured with three chunks.
-FRAME_BYTES = 4000
 ROWS_AT_ONCE = 4096
 # A transaction records the time at which it began, and is seen when it has ended.
 OVERLAP = timedelta(minutes=2)
@@ -90,7 +85,6 @@ class UserIndex:
 
     @cached_property
     def postings_rows(self) -> Rows:
-        """The chunk of each of the terms."""
         return np.repeat(np.arange(len(self)), self.records["terms"])
 
     @cached_property
@@ -109,12 +103,10 @@ class UserIndex:
 
     @cached_property
     def characters(self) -> NDArray[np.float64]:
-        """The number of characters of each chunk."""
         return np.asarray(self.records["stop"] - self.records["start"], dtype=np.float64)
 
     @cached_property
     def tiers(self) -> NDArray[np.int16]:
-        """The tier of each chunk, 1 for the first of TIERS."""
         return self.records["tier"].astype(np.int16)
 
     @cached_property
@@ -263,7 +255,6 @@ class UserIndex:
 
     @cached_property
     def order(self) -> Rows:
-        """The rows by name."""
         return np.argsort(self.records["name"], kind="stable")
 
     @cached_property
@@ -275,9 +266,7 @@ class UserIndex:
     @property
     def nbytes(self) -> int:
         """The memory that they take, about: the largest ones and what is made of them; and of each array its frame."""
-        return (
-            FRAME_BYTES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
-        )
+        return 4000 + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
 
     def rows_of(self, items: Sequence[UUID]) -> Rows:
         """Return the rows of all chunks of these items, in their order."""
@@ -343,9 +332,8 @@ class UserIndex:
 
     def _carry_over(self, grown: UserIndex) -> dict[str, object]:
         properties: dict[str, object] = {}
-        if "sorted_terms" in vars(self) and (
-            len(grown.terms) - len(self.sorted_terms[0]) <= MAX_UNSORTED_SHARE * len(grown.terms)
-        ):
+        # Up to a tenth of the terms they are scanned (< 1 ms); sorting all takes 100 ms.
+        if "sorted_terms" in vars(self) and len(self.sorted_terms[0]) >= 0.9 * len(grown.terms):
             properties["sorted_terms"] = self.sorted_terms
         if "neighbourhood_norm" in vars(self):
             beside = grown.neighbours[:, : len(self)]

@@ -23,8 +23,6 @@ W = TypeVar("W", bound=PendingWork)
 
 
 class ConversationKey(NamedTuple):
-    """A conversation of a user."""
-
     user_id: UUID
     conversation_id: UUID
 
@@ -111,7 +109,6 @@ async def pending_messages(tx: Transaction, *, gap_seconds: float, segment_token
 
 
 async def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
-    """Return how much of a backfill is left, deriver by deriver."""
     return await tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 

@@ -26,8 +26,6 @@ from memstore.models.contexts import Decision, Reason
 from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-_MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
-
 Rule = Callable[[Message, str], bool]
 S = TypeVar("S", Outline, Summary)
 
@@ -43,7 +41,6 @@ def addressed(message: Message, viewer: str) -> bool:
 
 
 def everything(message: Message, viewer: str) -> bool:
-    """Return True for every message: the rule "everything"."""
     return True
 
 
@@ -56,7 +53,7 @@ def addressees(message: Message) -> set[str]:
     to = message.meta.get(ADDRESSEE)
     if to is not None:
         return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
-    beginning = _MENTIONS.match(message.text or "")
+    beginning = re.match(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+", message.text or "")
     mentions = re.split(r"[\s,，]+", beginning[0]) if beginning else []
     names = [mention[1:].rstrip(".!?") for mention in mentions]
     return {canonical(name) for name in names if name}

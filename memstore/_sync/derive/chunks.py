@@ -18,10 +18,6 @@ from memstore.models import Chunk, FactColumns, Json, Message, Role, Summary, Ti
 from memstore.providers import Vectors
 from memstore.store.rows import EmbeddingModel, NewChunk, PendingWork, Row
 
-MIN_CHUNK_TOKENS = 16
-# A batch is held in memory, and a message may have megabytes.
-MAX_BATCH_TOKENS = 250_000
-
 
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
@@ -33,19 +29,17 @@ class MessageBatch:
 
 @dataclass(frozen=True, slots=True)
 class ChunkBatch(DerivedBatch):
-    """The chunks of messages."""
-
     chunks: list[NewChunk]
 
 
 def find_batch_end(tx: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return messages.last_within(tx, work.conversation_id, work.done_seq + 1, last, MAX_BATCH_TOKENS)
+    # A batch is held in memory, and a message may have megabytes.
+    return messages.last_within(tx, work.conversation_id, work.done_seq + 1, last, 250_000)
 
 
 def load_next_messages(tx: Transaction, work: PendingWork, limit: int) -> MessageBatch:
-    """Return the messages of the next batch after the watermark."""
     to_seq = find_batch_end(tx, work, limit)
     new = messages.messages(tx, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
     return MessageBatch(to_seq, new)
@@ -71,7 +65,6 @@ class ChunkDeriver:
         return self
 
     def load(self, tx: Transaction, work: PendingWork, limit: int) -> MessageBatch:
-        """Return the next messages."""
         return load_next_messages(tx, work, limit)
 
     def compute(self, batches: Sequence[MessageBatch]) -> list[ChunkBatch]:
@@ -92,7 +85,6 @@ class ChunkDeriver:
         return [replace(result, without_vector=tuple(ids)) for result, ids in zip(results, refused, strict=True)]
 
     def save(self, tx: Transaction, result: ChunkBatch) -> dict[str, int]:
-        """Store the chunks."""
         return {"chunks": chunks.add(tx, result.chunks, self.dependencies.model)}
 
 
@@ -110,7 +102,6 @@ def chunk_of(item: Row, index: int, span: tuple[int, int], conversation: UUID | 
 def add_fact_chunk(
     tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: EmbeddingModel | None
 ) -> None:
-    """Let recall find a fact."""
     chunk = chunk_of(fact, 0, (0, len(fact.text)), conversation)
     chunks.add(tx, [new_chunk(tx.user_id, chunk, fact.text, vector)], model)
 
@@ -138,7 +129,7 @@ class Chunker:
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
-        limit = max(MIN_CHUNK_TOKENS, self._limit - self._count(text_of_chunk(Tier.MESSAGES, speaker, "")))
+        limit = max(16, self._limit - self._count(text_of_chunk(Tier.MESSAGES, speaker, "")))
         split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more chunks in all.
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:

@@ -38,11 +38,6 @@ from memstore.store.user_index import NEIGHBOURS_PER_SIDE, Rows, UserIndex
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
 CONTEXT_DEPTH = 200
-# Before their neighbours are added; others rank below 200.
-MIN_CHUNKS_PER_INDEX = 100
-# Enough for filters that let a tenth through.
-MAX_NEAREST_CHUNKS = 1000
-MIN_REORDERED_HITS = 10
 RERANKER_PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
 # processor for each, of 47 tokens. Others keep their places behind them, as the reranker's part is never below 0.
@@ -62,7 +57,6 @@ class Query(QueryFeatures):
 
     @property
     def embedded_by(self) -> str:
-        """The name of the embedder, "none" for none."""
         return self.embedder.name if self.embedder else "none"
 
     def for_owner(self, owner: UUID) -> Query:
@@ -178,7 +172,7 @@ def recall(
         candidates = best_of_each(ranking.of_tiers(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda candidate: candidate.score >= min_score, candidates)
-        looked_at = max(limit, MIN_REORDERED_HITS) if marked else limit
+        looked_at = max(limit, 10) if marked else limit
         hits, ranked_chunks, texts, said = (
             list[Hit](),
             list[RankedChunk](),
@@ -345,7 +339,8 @@ def search_indexes(
         size, length = chunks.corpus_as_of(tx, filters.as_of)
     matches = postings.matches(tx, list(query.terms.values()), version.posted_up_to, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
-    count = max(MIN_CHUNKS_PER_INDEX, depth // 2)
+    # Before their neighbours are added; others rank below 200.
+    count = max(100, depth // 2)
     numbers = _filter_numbers(tx, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
         keys = chunks.latest(tx, filters, NEWEST)
@@ -382,7 +377,8 @@ def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, cou
     if vector_indexes.is_ready(tx, model):
         if filters.is_unfiltered:
             return vector_indexes.nearest(tx, query, model, count)
-        near = vector_indexes.nearest(tx, query, model, MAX_NEAREST_CHUNKS)
+        # Enough for filters that let a tenth through.
+        near = vector_indexes.nearest(tx, query, model, 1000)
         passing = {key for _, key in chunks.filter_chunks(tx, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]

@@ -55,5 +55,4 @@ def tokens(tx: Transaction) -> list[ApiToken]:
 
 
 def revoke(tx: Transaction, id: UUID) -> ApiToken | None:
-    """Revoke a token; None if there is none of this id."""
     return tx.one(SQL["revoke"], ApiToken, id=id)

@@ -132,7 +132,6 @@ def add_messages(tx: Transaction, new: Sequence[Message]) -> None:
 
 
 def make_pending(tx: Transaction) -> None:
-    """Make imported messages above the watermarks pending."""
     tx.run(SQL["pend"])
 
 

@@ -31,7 +31,6 @@ def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, int]) -
 
 
 def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
-    """Return the backfills, the latest first, or one of them."""
     return tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 

@@ -213,7 +213,6 @@ def items_with_tags(tx: Transaction, tags: Sequence[str]) -> list[UUID]:
 
 
 def latest(tx: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
-    """Return the chunks that were said last."""
     return tx.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
 
 

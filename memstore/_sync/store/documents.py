@@ -105,7 +105,6 @@ def expire(tx: Transaction) -> int:
 
 
 def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool = False) -> None:
-    """Renew the time to live of documents that were read."""
     living = [ids.document_id(tx.user_id, row.namespace, row.key) for row in rows if row.expires_at is not None]
     if living:
         tx.run(SQL["refresh"], ids=living, expired=expired)

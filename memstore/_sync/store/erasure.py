@@ -47,8 +47,6 @@ class UserVersion(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a message stands."""
-
     conversation_id: UUID
     seq: int
 
@@ -221,7 +219,6 @@ def note_pending_since(tx: Transaction, conversations: Collection[UUID]) -> None
 
 
 def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
-    """Return the facts that these messages say, and these facts."""
     return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
@@ -247,7 +244,6 @@ def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
 
 
 def edited_into(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Return the facts that people have edited to be these."""
     return tx.column(SQL["edited_into"], facts=list(facts))
 
 

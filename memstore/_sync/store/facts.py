@@ -111,7 +111,6 @@ def facts_mentioning(tx: Transaction, name: str) -> list[Fact]:
 
 
 def fact(tx: Transaction, id: UUID) -> Fact | None:
-    """Return one fact, in whatever state."""
     return next(iter(facts(tx, state=None, ids=[id])), None)
 
 

@@ -24,7 +24,6 @@ def keep(tx: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> 
 
 
 def invalid_responses(tx: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
-    """Return the user's invalid responses, the oldest first."""
     return tx.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
@@ -42,7 +41,6 @@ def drop_answered(tx: Transaction, response: UUID) -> None:
 
 
 def usage(tx: Transaction) -> list[Usage]:
-    """Return what the user's calls cost so far, by deriver and model."""
     return tx.all(SQL["usage"], Usage)
 
 

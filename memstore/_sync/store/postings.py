@@ -31,7 +31,6 @@ MIN_RUN_CHUNKS = 4_096
 # 2 MB for one question: terms that would exceed it only score what others found.
 MAX_POSTINGS_READ = 250_000
 POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
-MAX_CHUNK_LENGTH = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def pack(run: Sequence[IndexedChunk], after: int) -> list[dict[str, object]]:
     terms = _flatten(chunk.terms for chunk in run)
     postings = np.empty(len(terms), POSTING)
     postings["number"] = np.repeat([chunk.number for chunk in run], counts)
-    postings["length"] = np.repeat([min(chunk.length, MAX_CHUNK_LENGTH) for chunk in run], counts)
+    postings["length"] = np.repeat([min(chunk.length, 2**16 - 1) for chunk in run], counts)
     postings["count"] = _flatten(chunk.frequencies for chunk in run)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]

@@ -51,7 +51,6 @@ def receipt(tx: Transaction, id: UUID) -> Receipt | None:
 
 
 def receipts(tx: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
-    """Return the receipts of a conversation, the latest first."""
     return _add_previews(tx, receipt_page(tx, conversation, before=None, limit=limit))
 
 

@@ -55,7 +55,6 @@ def add(tx: Transaction, summaries: list[Summary]) -> int:
 def summaries(
     tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
-    """Return a conversation's summaries, by level and in order."""
     return tx.all(SQL["summaries"], build_summary, conversation_id=conversation, level=level, as_of=as_of)
 
 

@@ -24,8 +24,6 @@ W = TypeVar("W", bound=PendingWork)
 
 
 class ConversationKey(NamedTuple):
-    """A conversation of a user."""
-
     user_id: UUID
     conversation_id: UUID
 
@@ -112,7 +110,6 @@ def pending_messages(tx: Transaction, *, gap_seconds: float, segment_tokens: int
 
 
 def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
-    """Return how much of a backfill is left, deriver by deriver."""
     return tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 

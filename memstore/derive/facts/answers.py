@@ -17,9 +17,6 @@ from memstore.derive.llm import NotBlank
 from memstore.derive.reader.notes import ATTRIBUTES
 from memstore.models import FACT_TYPES, MODEL_TYPES, kind_of
 
-KNOWN = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
-PROCEDURE = "procedure"
-
 
 class _Quote(BaseModel):
     message: int
@@ -95,15 +92,16 @@ def attribute_of(fact: AnsweredFact) -> str | None:
     """Return the attribute of a fact, if the prompt or the reader has it, or the type is an own one."""
     name = tidy(fact.attribute or "").casefold().replace(":", "/").replace("/ ", "/")
     is_own = fact.type not in FACT_TYPES and name not in ("", "other", "null", "none")
-    return name if is_own or root_of(name) in KNOWN else None
+    known = entities.ATTRIBUTES | {*ATTRIBUTES, "dose", "health", "intolerance"} - {"other"}
+    return name if is_own or root_of(name) in known else None
 
 
 def type_of(fact: AnsweredFact, subject: str, attribute: str | None, quotes: Sequence[str]) -> str:
     """Return the type of a fact: a relative's diet protects them, and a habit is no instruction."""
     if fact.type == "relationship" and entities.is_somebodys(subject) and is_dietary_restriction(attribute, fact.text):
         return CONSTRAINT
-    is_habit = fact.type == PROCEDURE and attribute != "answer_style"
-    if is_habit and not any(read_statement(quote, "").type == PROCEDURE for quote in quotes):
+    is_habit = fact.type == "procedure" and attribute != "answer_style"
+    if is_habit and not any(read_statement(quote, "").type == "procedure" for quote in quotes):
         return STATEMENT
     return str(fact.type)
 

@@ -14,9 +14,6 @@ from memstore.language import number_words
 
 WEEKDAYS = number_words("weekdays", "en", "de", start=0) | number_words("short_weekdays", start=0)
 MONTHS = number_words("months", "en", "de") | number_words("short_months", "en", "de")
-# A day without a year that is farther ahead was more likely meant of the past.
-MAX_AHEAD = timedelta(days=300)
-MAX_AHEAD_WITH_YEAR = timedelta(days=3660)
 _MONTH, _WEEKDAY = ("|".join(sorted(names, key=lambda name: -len(name))) for names in (MONTHS, WEEKDAYS))
 _DAY = re.compile(
     r"\b(?P<iso>\d{4}-\d\d-\d\d)\b"
@@ -61,12 +58,14 @@ def _day(match: re.Match[str], said: date) -> date | None:
     month = match["month"] or match["month_first"]
     try:
         if match["iso"]:
-            day, farthest = date.fromisoformat(match["iso"]), MAX_AHEAD_WITH_YEAR
+            day = date.fromisoformat(match["iso"])
         else:
             number = int(match["day"] or match["day_last"] or match["day_of"])
             of_month = MONTHS[month.casefold()] if month else int(match["month_of"])
             in_year = int(year) % 100 + 2000 if year else said.year + ((of_month, number) < (said.month, said.day))
-            day, farthest = date(in_year, of_month, number), MAX_AHEAD_WITH_YEAR if year else MAX_AHEAD
+            day = date(in_year, of_month, number)
     except ValueError:
         return None
+    # A day without a year that is farther ahead was more likely meant of the past.
+    farthest = timedelta(days=3660 if year or match["iso"] else 300)
     return day if said <= day <= said + farthest else None

@@ -16,7 +16,7 @@ from memstore.derive.facts.entities import is_somebodys, may_tell_of
 from memstore.derive.facts.normalization import content_words, is_denied, plain
 from memstore.derive.facts.quotes import Span, tokens
 from memstore.derive.llm import Passage
-from memstore.language import SPOKEN_WORD, WORD, compile_phrases, has_word, is_question, load_phrases, word_set
+from memstore.language import SPOKEN_WORD, WORD, compile_phrases, has_word, is_question, load_phrases, load_words
 from memstore.language.detection import UNKNOWN, language_of
 from memstore.language.sentences import sentences
 from memstore.models import FactColumns
@@ -34,28 +34,14 @@ _OF_SPEAKER = compile_phrases(
     ", nuestro, nuestros, nuestra, nuestras",
     opens=True,
 )
-_STOPPED = word_set(
-    "stop stops stopped stopping quit quits quitting drop drops dropped dropping ditched ditching arrêté dejé dejado"
-)
-_DONE = compile_phrases("through with, done with, finished with")
-_OVER = word_set("gone outgrow outgrown outgrew cured healed guéri guérie curado curada")
-_ENDED_LAST_IN_GERMAN = word_set("abgesetzt aufgehört verschwunden geheilt überwunden")
 _WELL = compile_phrases("fine, normal")
 _IT = compile_phrases("it, es, that, das")
-_AGAIN = load_phrases("again")
-_FOR_ME = re.compile(
-    r"^(\W*(?:no|kein\w*) (?:more |mehr )?\w+) (?:for me|für mich)(?: either| auch)?\W*$", re.IGNORECASE
-)
-_ONLY = compile_phrases("*n't just, *n't only")
 _MY = re.compile(r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|mis?|notre|nos)\s+(?:\w+\s+)??(\w+)", re.IGNORECASE)
 # A name with what its bearer does, where a sentence begins.
 _NAMED = re.compile(
     r"(?P<name>[A-ZÀ-ÖØ-Þ][\w-]+)(?: \w+)?? (?:is|isn['’]t|was|has|had|hasn['’]t|does|doesn['’]t|no longer|lives|works"
     r"|eats|takes|likes|loves|hates|ist|war|hat|hatte|wird|isst|nimmt|mag|wohnt|arbeitet|est|a|mange|prend|es|está|come|toma)\b"
 )
-_AFTER_THING = word_set("since after because when now says according anymore seit nach laut sagt depuis desde")
-_ROOTS_WITHOUT_TOPIC = ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")
-_MEDICINES = content_words("medication medicine tablet pill tablette pille medikament")
 # "not": never; "over": gone; "stopped": quit; "idle": the, since. Of the fact "Alice is allergic to peanuts", peanuts
 # is the "object" and allergic the "topic"; "own" are its other words. "other" is a word of another statement.
 WordKind = Literal["not", "over", "stopped", "idle", "object", "topic", "own", "other"]
@@ -126,7 +112,7 @@ def denies(fact: FactColumns, new: FactColumns, said: Sequence[str]) -> bool:
     if root in ("diet", "regimen") and any(_changes_diet(fact, new, each) for each in said):
         return True
     foreign = [each for each in said if code != UNKNOWN and language_of(each) not in (UNKNOWN, code)]
-    turns = [each for each in foreign if grounding.is_negative(each) or _AGAIN.search(each)]
+    turns = [each for each in foreign if grounding.is_negative(each) or load_phrases("again").search(each)]
     if any(grounding.shares_word(new.text, each, new.subject) for each in turns):
         return True
     objects = _object_words(fact)
@@ -142,7 +128,7 @@ def lacks_denial_evidence(fact: FactColumns, said: Sequence[str]) -> bool:
     if not normalization.takes_away_protection(fact.attribute, fact.value):
         return False
     objects = _object_words(fact)
-    denials = [each for each in said if grounding.is_negative(each) or _AGAIN.search(each)]
+    denials = [each for each in said if grounding.is_negative(each) or load_phrases("again").search(each)]
     return not any(_mentions_any(each, objects) for each in denials)
 
 
@@ -152,13 +138,14 @@ def _is_retracted_by(fact: FactColumns, objects: set[str], said: Sequence[str]) 
     subject = {plain(word) for word in content_words(fact.subject)}
     words = {plain(word) for word in content_words(fact.text)} - {normalization.NOT} - subject
     is_ban = any(is_denied(clause) and _mentions_any(clause, objects) for clause in grounding.CLAUSE.split(fact.text))
-    topics = words - objects if root not in _ROOTS_WITHOUT_TOPIC else set()
+    has_topic = root not in ("health", "condition", "medication", "dose", "pregnancy", "diet", "regimen")
+    topics = words - objects if has_topic else set()
     least = 1 if key or fact.value else min(2, len(objects))
     groups: dict[WordKind, set[str]] = {"object": objects, "topic": topics, "own": {*words, *content_words(root)}}
     for sentence in said:
         for clause in grounding.CLAUSE.split(grounding.IDLE_DENIAL.sub(" ", sentence)):
             if is_ban:
-                if _AGAIN.search(clause) and not is_denied(clause) and _mentions_any(clause, objects):
+                if load_phrases("again").search(clause) and not is_denied(clause) and _mentions_any(clause, objects):
                     return True
                 continue
             is_well = root in ("health", "condition") and _WELL.search(clause) and not is_denied(clause)
@@ -166,10 +153,17 @@ def _is_retracted_by(fact: FactColumns, objects: set[str], said: Sequence[str]) 
                 _mentions_any(clause, objects) or (_IT.search(clause) and _mentions_any(sentence, objects))
             ):
                 return True
-            ended = _DONE.sub("stopped", _FOR_ME.sub(r"\1", clause))
-            if not _ONLY.search(clause) and _clause_negates(ended, groups, least):
+            ended = _in_plain_words(clause)
+            if not compile_phrases("*n't just, *n't only").search(clause) and _clause_negates(ended, groups, least):
                 return True
     return False
+
+
+def _in_plain_words(clause: str) -> str:
+    """Return a clause with "no more nuts" for "no more nuts for me", and "stopped" for "done with"."""
+    for_me = r"^(\W*(?:no|kein\w*) (?:more |mehr )?\w+) (?:for me|für mich)(?: either| auch)?\W*$"
+    clause = re.sub(for_me, r"\1", clause, flags=re.IGNORECASE)
+    return compile_phrases("through with, done with, finished with").sub("stopped", clause)
 
 
 def _object_words(fact: FactColumns) -> set[str]:
@@ -178,13 +172,14 @@ def _object_words(fact: FactColumns) -> set[str]:
     value = "" if fact.value in ("yes", "no") else fact.value or ""
     subject = {plain(word) for word in content_words(fact.subject)}
     objects = {plain(word) for word in content_words(key or value or fact.text)} - {normalization.NOT} - subject
-    return objects | {*_MEDICINES} if root == "medication" else objects
+    medicines = content_words("medication medicine tablet pill tablette pille medikament")
+    return objects | {*medicines} if root == "medication" else objects
 
 
 def _changes_diet(fact: FactColumns, new: FactColumns, sentence: str) -> bool:
     if new.value and not is_denied(sentence) and grounding.shares_word(new.value, sentence, new.subject):
         return True
-    is_again = _AGAIN.search(sentence) is not None and normalization.DIETS.search(fact.text) is not None
+    is_again = load_phrases("again").search(sentence) is not None and normalization.DIETS.search(fact.text) is not None
     return is_again and grounding.shares_word(new.text, sentence, new.subject)
 
 
@@ -202,7 +197,7 @@ def _clause_negates(clause: str, groups: Mapping[WordKind, set[str]], least: int
     if "not" in kinds and "over" in kinds:
         return False
     words = WORD.findall(clause.casefold())
-    is_ended = bool(words) and words[-1] in _ENDED_LAST_IN_GERMAN and "not" not in kinds
+    is_ended = bool(words) and words[-1] in load_words("ended_last") and "not" not in kinds
     if is_ended and kinds.count("object") >= least:
         return not groups["topic"] or "topic" in kinds
     least = least if "other" in kinds else 1
@@ -231,11 +226,11 @@ def _classify_words(clause: str, groups: Mapping[WordKind, set[str]]) -> Iterato
         stems = [plain(each) for each in content_words(word) if len(each) > 2]
         if stems == [normalization.NOT]:
             yield "not"
-        elif word.casefold() in _OVER:
+        elif word.casefold() in load_words("over"):
             yield "over"
-        elif word.casefold() in _STOPPED:
+        elif word.casefold() in load_words("stopped"):
             yield "stopped"
-        elif not stems or stems[0] in grounding.HOLLOW or word.casefold() in _AFTER_THING:
+        elif not stems or stems[0] in grounding.HOLLOW or word.casefold() in load_words("after_thing"):
             yield "idle"
         else:
             is_of = (kind for kind, words in groups.items() if any(grounding.is_akin(each, stems[0]) for each in words))

@@ -37,7 +37,6 @@ _QUOTED = re.compile(
     r"(?:(?:[-*+•]|\d{1,3}[.)])[^\S\n]{1,5})?[>＞][^\n]*",
     re.MULTILINE,
 )
-_MARKS = ("```", "~~~", ">", "＞")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def is_pasted(message: Message, start: int, stop: int) -> bool:
 
 def pasted(text: str) -> list[tuple[int, int]]:
     """Return the stretches of a text that were pasted into it, or quoted line by line."""
-    if not any(mark in text for mark in _MARKS):
+    if not any(mark in text for mark in ("```", "~~~", ">", "＞")):
         return []
     return [match.span() for pattern in (_FENCED, _QUOTED) for match in pattern.finditer(text)]
 

@@ -80,10 +80,6 @@ def _name(fact: FactColumns) -> str | None:
 
 
 THE_USER = UNNAMED_SPEAKERS[Role.USER]
-_INTRODUCTION = (
-    r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
-    r"|mi nombre es) ({})\b(?!['’]s\b| (?:qui|que)\b)"
-)
 
 
 def find_user_name(messages: Iterable[Message], known_facts: Iterable[KnownFact]) -> str:
@@ -150,13 +146,15 @@ def is_relative(subject: str, owner: str) -> bool:
 
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return the match of "my name is …"; its first group is the name."""
-    return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
+    introduction = (
+        r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est"
+        rf"|me llamo|soy|mi nombre es) ({re.escape(name)})\b(?!['’]s\b| (?:qui|que)\b)"
+    )
+    return re.search(introduction, text, re.IGNORECASE)
 
 
-_BEFORE_GERMAN_NAMES = KIN | PARTNERS | load_words("before_names")
-# Capitalised, and no names: days and months; languages and feasts, whose names are translated.
+# Capitalised, and no names.
 _CALENDAR = load_words("weekdays", "en") | load_words("short_weekdays") | load_words("months", "en") | {"sat", "sun"}
-_TRANSLATED = load_words("tongues"), load_words("feasts")
 
 
 def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | None:
@@ -165,13 +163,15 @@ def find_strange_name(text: str, names: str, said: str, spoken: str) -> str | No
     German (`spoken` is "de") capitalises each noun: of its sentences only words after a title or a kinship count.
     """
     words = LETTERS.findall(text)
-    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in _BEFORE_GERMAN_NAMES]
+    titles = KIN | PARTNERS | load_words("before_names")
+    inner = [word for before, word in pairwise(words) if spoken != "de" or before.casefold() in titles]
     stems = {word[:STEM_LETTERS] for word in LETTERS.findall(plain(said.casefold()))}
     capitalised: list[str] = [word for word in (*LETTERS.findall(names), *inner) if word[0].isupper()]
     for word in capitalised:
         folded = word.casefold()
         is_usual = len(word) < 3 or folded in NAMELESS_WORDS or folded in _CALENDAR
-        is_translated = any(folded in names and any(name in said.casefold() for name in names) for names in _TRANSLATED)
+        translated = (names for names in (load_words("tongues"), load_words("feasts")) if folded in names)
+        is_translated = any(name in said.casefold() for names in translated for name in names)
         if not (is_usual or is_translated or plain(folded)[:STEM_LETTERS] in stems):
             return word
     return None

@@ -15,12 +15,10 @@ from memstore.derive.facts.entities import KIN, PARTNERS, find_strange_name
 from memstore.derive.facts.normalization import NOT, STEM_LETTERS, content_words, is_denied, plain, protects
 from memstore.derive.facts.quotes import MARKS, Span, tokens
 from memstore.derive.llm import Passage
-from memstore.language import WORD, has_word, load_numbers, load_phrases, load_words, number_words
+from memstore.language import WORD, german_compounds, has_word, load_numbers, load_phrases, load_words, number_words
 from memstore.language.detection import UNKNOWN, language_of
 from memstore.models import FactColumns
 
-_THIRD = load_words("third_person")
-_PRONOUNS = _THIRD | load_words("pronouns")
 IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo"
@@ -28,8 +26,6 @@ IDLE_DENIAL = re.compile(
     re.IGNORECASE,
 )
 CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
-# Words by which a sentence denies without a "not".
-_ENDING = load_phrases("ends")
 # Words by which somebody says that something has changed; not as an opening, "Now, where was I?".
 _CHANGE = re.compile(
     r"\w\W+(?:now|nun|jetzt)\b|\b(?:instead|chang(?:ed|ing)|switch|swapp|replac|stattdessen|neuerdings|inzwischen"
@@ -47,16 +43,12 @@ _DATE = re.compile(
 )
 _NUMBER_WORDS = dict.fromkeys(load_words("a_single"), "1") | {
     word.casefold(): str(number)
-    for word, number in (load_numbers() | number_words("zero", start=0) | number_words("times")).items()
+    for word, number in (
+        load_numbers() | german_compounds() | number_words("zero", start=0) | number_words("times")
+    ).items()
 }
-_UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
-_COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
-_PART_OF_HOUR = load_phrases("part_of_hour")
-_AND_A_HALF = re.compile(r"\b(\w+) (?:and a half|y medi[ao]|et demie?)\b")
-_HALF_OF_DAY = re.compile(r"\s?([ap])\.?m\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:(?<![\w.,])[.,])?\d+(?:[.,:]\d+)*")
-_THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:(?:(?:,\d\d)*,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)")
-_HOUR = re.compile(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", re.IGNORECASE)
+_HOUR = re.compile(r"\s?(?:(?P<half>[ap])\.?m\b|uhr|h\b|o.cl)", re.IGNORECASE)
 _TIME = re.compile(r"([01]?\d|2[0-4])[:.]([0-5]\d)")
 
 
@@ -89,7 +81,8 @@ def find_doubt(
     """
     first = next(tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
-    if opening in _PRONOUNS and not text.casefold().startswith(subject.casefold()):
+    is_pronoun = opening in load_words("third_person") | load_words("pronouns")
+    if is_pronoun and not text.casefold().startswith(subject.casefold()):
         return Doubt("its text begins with a pronoun", is_refused=True)
     material = "\n".join([background, *(f"{passage.speaker}: {passage.text}" for passage in shown)])
     undated = _DATE.sub(" ", text)
@@ -137,12 +130,9 @@ def numbers(text: str) -> set[str]:
             digits.add(str(value + following))
         elif following == 100 and 0 < value < 10:
             digits.add(str(value * 100))
-    # "fünfundzwanzig", "zweihundert"
-    for unit, tens in _COMPOUND.findall(text.casefold()):
-        value = int(_NUMBER_WORDS[unit])
-        digits.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
-    digits.update(f"{_NUMBER_WORDS.get(whole, whole)}.5" for whole in _AND_A_HALF.findall(text.casefold()))
-    return digits | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
+    halves = re.findall(r"\b(\w+) (?:and a half|y medi[ao]|et demie?)\b", text.casefold())
+    digits.update(f"{_NUMBER_WORDS.get(whole, whole)}.5" for whole in halves)
+    return digits | ({"30", "15", "45"} if load_phrases("part_of_hour").search(text) else set())
 
 
 def _readings(written: re.Match[str]) -> set[str]:
@@ -153,7 +143,7 @@ def _readings(written: re.Match[str]) -> set[str]:
         return {number.lstrip("0") or "0", *([f"{int(number[:2])}:{number[2:]}"] if is_time else [])}
     if ":" in number:
         return _times(written) or {number}
-    if _THOUSANDS.fullmatch(number):
+    if re.fullmatch(r"[1-9]\d{0,2}(?:(?:(?:,\d\d)*,\d{3})+(?:\.\d+)?|(?:\.\d{3})+(?:,\d+)?)", number):
         number = re.sub(r"[.,](?=\d{3})|,(?=\d\d,)", "", number)
     decimal = number.replace(",", ".")
     whole, _, part = decimal.partition(".")
@@ -167,14 +157,16 @@ def _times(written: re.Match[str]) -> set[str]:
     if time is None:
         return set()
     hours, minutes = int(time[1]), time[2]
-    if half := _HALF_OF_DAY.match(written.string, written.end()):
-        return {f"{hours % 12 + 12 * (half[1] in 'pP')}:{minutes}"}
-    is_open = ":" in written[0] and 0 < hours < 13 and not _HOUR.match(written.string, written.end())
+    hour = _HOUR.match(written.string, written.end())
+    if hour and hour["half"]:
+        return {f"{hours % 12 + 12 * (hour['half'] in 'pP')}:{minutes}"}
+    is_open = ":" in written[0] and 0 < hours < 13 and not hour
     return {f"{hours}:{minutes}", *([f"{(hours + 12) % 24}:{minutes}"] if is_open else [])}
 
 
 def is_negative(text: str) -> bool:
-    return is_denied(text) or _ENDING.search(text) is not None
+    """Whether a text denies something, be it without a "not": "stopped"."""
+    return is_denied(text) or load_phrases("ends").search(text) is not None
 
 
 def _find_strange_number(text: str, said: Collection[str]) -> str | None:
@@ -208,12 +200,11 @@ def find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Pas
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
-    asked = _LAST_QUESTION.search(shown[place - 1].text[-500:])
+    asked = re.search(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)", shown[place - 1].text[-500:])
     text = " ".join(word for word in text.split() if not numbers(word))
     return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
-_LAST_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")
 # Not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres".
 _YES = re.compile(
     r"\W*(?:yes|yeah|yep|yup|exactly|(?:that['’]?s |that is )?(?:right|true|correct)|ja|jep|genau|richtig"
@@ -280,8 +271,9 @@ def may_end(
     texts = [basis, text if root == "dose" else ""] if guards else [text, more]
     words = " ".join([*(span.text for span in spans), *texts])
     stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
-    is_same = old not in _VAGUE_ATTRIBUTES and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
-    is_same = is_same or (is_ended and now in _UNTOLD and any(is_akin(root, word) for word in stated))
+    is_vague = old in ("", "other", "event", "plan", "decision", "task", "likes", "dislikes")
+    is_same = not is_vague and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
+    is_same = is_same or (is_ended and now in ("", "other") and any(is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (prior.subject != subject or prior.type in ("goal", "plan"))
     idle = {*_IDLE_WORDS, *content_words(subject.partition("'s ")[0] if by_name else f"{prior.subject} {subject}")}
@@ -290,7 +282,7 @@ def may_end(
     is_named = any(is_akin(plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
         return is_same + is_named + (is_ended and is_negative(basis)) > 1
-    return is_same or is_named or (old in _UNTOLD and (is_ended or says_change(spans)))
+    return is_same or is_named or (old in ("", "other") and (is_ended or says_change(spans)))
 
 
 def is_taken_over(prior: FactColumns, text: str, spans: Sequence[Span]) -> bool:
@@ -308,8 +300,6 @@ def says_change(spans: Sequence[Span]) -> bool:
     return any(_CHANGE.search(span.text) for span in spans)
 
 
-_UNTOLD = ("", "other")
-_VAGUE_ATTRIBUTES = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")
 _IDLE_WORDS = {NOT, *content_words(" ".join(sorted(load_words("takes"))))}
 
 
@@ -356,7 +346,7 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
 
 
 FIRST_KEYS = frozenset(word.translate(MARKS) for word in load_words("speaker"))
-THIRD_KEYS = frozenset(word.translate(MARKS) for word in _THIRD)
+THIRD_KEYS = frozenset(word.translate(MARKS) for word in load_words("third_person"))
 _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,

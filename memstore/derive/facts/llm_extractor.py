@@ -32,14 +32,11 @@ from memstore.providers import ChatModel
 from memstore.text import blank_fenced_blocks, json_line
 
 MAX_SEGMENT_MESSAGES = 64
-MAX_CONTEXT_MESSAGES, MAX_CONTEXT_AGE = 6, timedelta(days=1)
+MAX_CONTEXT_MESSAGES = 6
 # The fifteen facts that the prompt allows, of 60 to 90 tokens each.
 MAX_ANSWER_TOKENS = 1400
-MAX_ANSWER_PARTS = 6
 # As many facts as the prompt says: the user is locked while they are applied.
 MAX_ANSWER_FACTS = 15
-# In characters, for an index of 2,700 bytes.
-MAX_LENGTHS = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
 
 
 @dataclass(slots=True)
@@ -139,7 +136,7 @@ class Inquiry:
             return
         chat, written, schema = make(shown), 0, add_types(AnsweredFacts, AnsweredFact, tuple(self.guidelines.types))
         try:
-            for _ in range(MAX_ANSWER_PARTS):
+            for _ in range(6):
                 completion = session.complete(chat, schema, MAX_ANSWER_TOKENS)
                 answer = completion.answer
                 self._read(answer, shown, findings)
@@ -151,7 +148,7 @@ class Inquiry:
                 lines = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
                 more = f"These facts are written down already; give the others alone, or an empty list:\n{lines}"
                 chat = [*chat[:-1], {**chat[-1], "content": f"{chat[-1]['content']}\n\n{more}"}]
-            error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_ANSWER_PARTS} answers.", "", calls=0)
+            error: Exception = ModelAnswerInvalid("It came to no end in 6 answers.", "", calls=0)
         except (ModelAnswerInvalid, PromptTooLong) as wrong:
             error = wrong
         if not written and len(shown) > 1:
@@ -185,7 +182,9 @@ class Inquiry:
         more = (*answer.facts[MAX_ANSWER_FACTS:], *answer.repeats[entities.MAX_KNOWN_FACTS :])
         findings.refusals += [(f"an answer has no more than {MAX_ANSWER_FACTS} facts", each) for each in more]
         for fact in answer.facts[:MAX_ANSWER_FACTS]:
-            if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
+            # In characters, for an index of 2,700 bytes.
+            sizes = [len(said or "") for said in (fact.text, fact.value, fact.subject, fact.attribute)]
+            if max(sizes[:2]) > 600 or max(sizes[2:]) > 300:
                 findings.refusals.append(("it is too long", fact))
                 continue
             places = [find_source(shown, each.message, each.quote) for each in fact.sources[:8]]
@@ -310,7 +309,7 @@ class LLMExtractor:
     def _ask(self, batch: drafts.FactBatch, recipe: str, session: LLMSession) -> drafts.ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
         before, segment = read[: batch.already_read], read[batch.already_read :]
-        before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < MAX_CONTEXT_AGE]
+        before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < timedelta(days=1)]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return drafts.ExtractedBatch(batch.to_seq, [], recipe=recipe)

@@ -226,7 +226,6 @@ async def confirm_fact(database: Database, dependencies: Dependencies, user_id: 
 
 
 def check_active(fact: Fact) -> None:
-    """Raise `Conflict` for a fact that is not active."""
     if fact.state == QUARANTINED:
         raise Conflict(f"The fact {fact.text!r} is quarantined. Nothing was done: confirm it first, or retract it.")
     if fact.state != "active":

@@ -19,27 +19,26 @@ from memstore.models import FactColumns
 NOT = "not"
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
-_FILLERS = load_words("fillers")
-_DENIALS = load_words("denials")
 _NUMBERS = {word: str(number) for word, number in load_numbers().items() if number <= 12 and word != "un"}
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$")
 # Each group is one meaning, the first word its name; all after their endings were cut.
 _MEANING = {word: group[0] for group in load_groups("meanings") for word in group}
-_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|en|e)$")
 
 
 @lru_cache(maxsize=4096)
 def content_words(text: str) -> tuple[str, ...]:
     """Return the content words of a statement, in order; denials, however many, are one "not" at the end."""
     text = _CONTRACTION.sub(lambda match: f" {NOT} " if "n" in match[0].casefold() else " ", text)
+    denials, fillers = load_words("denials"), load_words("fillers")
     words, denied = [], False
     for word in _WORD.findall(text.casefold()):
-        if word in _DENIALS:
+        if word in denials:
             denied = True
         elif word in _NUMBERS:
             words.append(_NUMBERS[word])
         elif word in _MEANING:
             words.append(_MEANING[word])
-        elif word not in _FILLERS:
+        elif word not in fillers:
             words.append(_ENDING.sub("", word))
     return (*words, NOT) if denied else tuple(words)
 
@@ -49,10 +48,7 @@ def is_denied(text: str) -> bool:
 
 
 def names_time(text: str) -> bool:
-    return NUMBER.search(text) is not None or _TIME.search(text) is not None
-
-
-_TIME = load_phrases("times_named")
+    return NUMBER.search(text) is not None or load_phrases("times_named").search(text) is not None
 
 
 def adds_nothing(text: str, other: str, *, subject: str) -> bool:
@@ -65,7 +61,6 @@ STEM_LETTERS = 4
 
 
 def plain(word: str) -> str:
-    """Return a word without accents."""
     if word.isascii():
         return word
     parts = unicodedata.normalize("NFKD", word.translate(str.maketrans("ßłøđ", "slod")))
@@ -117,7 +112,6 @@ _NO_SURE_ALLERGY_NOW = re.compile(
     r"|vielleicht)\b",
     re.IGNORECASE,
 )
-_EATS = ("eat", "drink", "essen", "trinken")
 
 
 def is_dietary_restriction(attribute: str | None, text: str) -> bool:
@@ -129,7 +123,8 @@ def is_dietary_restriction(attribute: str | None, text: str) -> bool:
     if ban is None or _NO_SURE_ALLERGY_NOW.search(text[: ban.end()]):
         return False
     # Who "can't take" something may speak of criticism.
-    return (ban[1] or ban[2]).casefold() in _EATS or root_of(attribute) in (*_GUARDS, "medicine")
+    is_of_food = (ban[1] or ban[2]).casefold() in ("eat", "drink", "essen", "trinken")
+    return is_of_food or root_of(attribute) in (*_GUARDS, "medicine")
 
 
 def takes_away_protection(attribute: str | None, value: str | None) -> bool:
@@ -138,7 +133,6 @@ def takes_away_protection(attribute: str | None, value: str | None) -> bool:
     return root in _OF_HEALTH and value == ("yes" if root == "eats" else "no")
 
 
-_BESIDES = load_phrases("exceptions")
 _NO_ALLERGY = re.compile(
     r"\b(?:not|nicht|pas|no (?:es|soy|está)) (?!only|just|nur|seulement|solo)(?:\w+ ){0,2}(?:allergi|alérgi)"
     r"|\b(?:no|keine|aucune|ninguna) (?:[\w-]+ ){0,2}(?:\w*allerg|alergia)",
@@ -150,5 +144,5 @@ def denies_allergy(attribute: str | None, value: str | None, text: str) -> bool:
     """Whether a fact says that somebody is not allergic, and not of what they are."""
     if (attribute or "").startswith("allergy/"):
         return value == "no"
-    has_more = ":" in text or ";" in text or _BESIDES.search(text) is not None
+    has_more = ":" in text or ";" in text or load_phrases("exceptions").search(text) is not None
     return _NO_ALLERGY.search(text) is not None and not has_more

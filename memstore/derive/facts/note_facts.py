@@ -27,18 +27,13 @@ from memstore.models import Role
 
 QUOTED_CONFIDENCE = 0.6
 MIN_NOTE_CONFIDENCE = 0.4
-# To an assistant: to miss an allergy does harm.
-MIN_ALLERGY_CONFIDENCE = 0.2
 # Types of which facts stand in every context, and the attributes by which they surely are.
 ALWAYS_TOLD = {
     "constraint": frozenset(GUARDED),
     "identity": frozenset(["name", "age", "origin", "residence", "job", "employer", "language", "phone", "email"]),
 }
 MAX_STANDING_WORDS = 10
-# Friends tell each other stories.
-MIN_CONFIDENCE_AMONG_FRIENDS = {"constraint": 0.85, "identity": 0.99}
 _ALLERGY = compile_phrases("allerg*")
-_COMPOUND = re.compile(r"[ -]\w+(?= allerg(?:y|ies)\b)", re.IGNORECASE)
 # Where a clause ends that speaks of an allergy.
 _CLAUSE = re.compile(
     r"\b(?:so|but(?! also)|because|which|since|when|aber|weil|deshalb)\b|[.;]"
@@ -51,8 +46,6 @@ _ALLERGISCH = re.compile(
     r"(?:allergisch gegen ([^\W\d_][\w-]*)|gegen ([^\W\d_][\w-]*) (?:nicht (?:mehr )?)?allergisch)[.!]*",
     re.IGNORECASE,
 )
-_AND = re.compile(r",|\band\b|\bund\b", re.IGNORECASE)
-_NOT_ONLY = compile_phrases("not only, not just, nicht nur")
 # How an allergy is told, and that it is none, in the languages of the reader.
 _ALLERGIC = {
     "en": ("{} is allergic to {}.", "{} is not allergic to {}."),
@@ -65,9 +58,6 @@ _FOR_SOME_TIME = re.compile(
     r"|\b(?:today|tonight|tomorrow|this (?:morning|week|evening)|last night|heute|morgen|gestern|diese woche)\b",
     re.IGNORECASE,
 )
-_UNSURE_DENIAL = load_phrases("unsure_denial")
-_REACTION = compile_phrases("react*, badly, intoleran*, tolerate, reagier*, vertrag*, verträg*")
-_FOR_GOOD = compile_phrases("anymore, any more, no longer, for good, mehr, abgesetzt, stopped")
 _NO_NAME = compile_phrases(
     "mild, severe, serious, bad, slight, known, food, seasonal, life-threatening, leicht*, schwer*, tablet*, pill*"
     ", capsule*, dose*, medication*, medicine*, med*, drug*, medikament*, milligram*, kapsel*"
@@ -75,18 +65,14 @@ _NO_NAME = compile_phrases(
 _FORGET = re.compile(
     r"(?:please |pls |bitte )?(?:forget|delete|erase|vergiss|lösche?)\b(?!(?: \w+)? nicht\b)[^,;:]*", re.IGNORECASE
 )
-_MY = re.compile(r"^(?:my|our|the|mein\w*|unser\w*|der|die|das)\b", re.IGNORECASE)
 # Types that give way to one's own; the others hold always.
 LOOSE_TYPES = (STATEMENT, "plan", "task", "event", "possession")
 _USER = re.compile(r"\b(?:the user|der nutzer|die nutzerin)\b|(?:^|(?<=[.!?\n] ))user\b", re.IGNORECASE)
-_USERS = compile_phrases("the user's, user's")
 _CALLED_USER = re.compile(
     r"(?:(?:the|der|die) )?(?:user|nutzer(?:in)?)"
     r"(?=['’]s\b| (?!(?:interface|manual|account|name|group)s?\b)\w+(?:s|ed|t)\b)",
     re.IGNORECASE,
 )
-# "@bob: …": the reader knows no message that begins so.
-_ADDRESSED = re.compile(r"^(?:@[\w.-]+[:,]? ?)+")
 
 
 def extract(
@@ -110,7 +96,8 @@ def extract(
     facts, quoted = list[FactDraft](), list[Note]()
     for note in notes:
         says_allergic = note.attribute == "allergy" and _ALLERGY.search(utterance.text, note.start, note.stop)
-        if note.confidence < (MIN_ALLERGY_CONFIDENCE if says_allergic and not to_friend else least):
+        # To an assistant: to miss an allergy does harm.
+        if note.confidence < (0.2 if says_allergic and not to_friend else least):
             continue
         if note.type == "instruction" and to_friend:
             continue  # nobody instructs an assistant among friends
@@ -121,7 +108,8 @@ def extract(
         if unquoted < 0.5 * quotations.count_words(utterance.text, note.start, note.stop):
             continue
         type = CONSTRAINT if _restricts_another(note, utterance.text) else note.type
-        if to_friend and note.confidence < MIN_CONFIDENCE_AMONG_FRIENDS.get(type, 0.0):
+        # Friends tell each other stories.
+        if to_friend and note.confidence < {"constraint": 0.85, "identity": 0.99}.get(type, 0.0):
             note = replace(note, type="event", attribute="other")
         protections = _protections(note, utterance, code)
         named = [draft for draft in protections if draft.fact.text]
@@ -200,7 +188,8 @@ def _draft_note(
     subject = utterance.subject
     # "My name" is the speaker's own.
     if note.subject and guard is None and note.type != "identity":
-        about = _MY.sub("", utterance.text[note.subject.start : note.subject.stop]).strip(" ,.")
+        about = utterance.text[note.subject.start : note.subject.stop]
+        about = re.sub(r"^(?i:my|our|the|mein\w*|unser\w*|der|die|das)\b", "", about).strip(" ,.")
         subject = f"{subject}'s {about}" if about else subject
     type = {"instruction": "procedure", "relation": "relationship"}.get(note.type, note.type)
     type = "goal" if note.attribute == "goal" else type
@@ -250,7 +239,7 @@ def _is_denied(note: Note, words: str) -> bool:
     if (allergy := _ALLERGY.search(words)) is None:
         return False
     before = _CLAUSE.split(words[: allergy.start()])[-1]
-    return is_denied(before.rpartition(",")[2]) and not _NOT_ONLY.search(before)
+    return is_denied(before.rpartition(",")[2]) and not compile_phrases("not only, not just, nicht nur").search(before)
 
 
 def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]:
@@ -264,13 +253,14 @@ def _protections(note: Note, utterance: Utterance, code: str) -> list[FactDraft]
     is_allergy = note.attribute == "allergy"
     if note.attribute not in GUARDED or note.holds == _is_denied(note, words) or not of_speaker:
         return []
-    if not note.holds and _UNSURE_DENIAL.search(
-        utterance.text, *quotations.sentences_of(note, sentences(utterance.text))
-    ):
+    shown = quotations.sentences_of(note, sentences(utterance.text))
+    if not note.holds and load_phrases("unsure_denial").search(utterance.text, *shown):
         return []
-    if not note.holds and _FOR_SOME_TIME.search(words) and not _FOR_GOOD.search(words):
+    is_for_good = compile_phrases("anymore, any more, no longer, for good, mehr, abgesetzt, stopped").search(words)
+    if not note.holds and _FOR_SOME_TIME.search(words) and not is_for_good:
         return []
-    if note.attribute == "medicine" and _REACTION.search(words):
+    reacts = compile_phrases("react*, badly, intoleran*, tolerate, reagier*, vertrag*, verträg*").search(words)
+    if note.attribute == "medicine" and reacts:
         return []  # who reacts badly to a medicine does not take it
     allergy = _ALLERGY.search(utterance.text, note.start, note.stop)
     if is_allergy and not allergy:
@@ -300,13 +290,13 @@ def _things(note: Note, text: str, allergy: re.Match[str] | None) -> Iterator[tu
     for value in values:
         if allergy:
             # "tree" of "a tree nut allergy"
-            if more := _COMPOUND.match(text, value.stop):
-                value = Stretch(value.start, more.end())
+            if more := re.match(r"[ -]\w+(?= allerg(?:y|ies)\b)", text[value.stop :], re.IGNORECASE):
+                value = Stretch(value.start, value.stop + more.end())
             is_before = value.stop <= allergy.start()
             between = (value.stop, allergy.start()) if is_before else (allergy.end(), value.start)
             if between[0] < between[1] and _CLAUSE.search(text, *between):
                 continue  # "my name is Zoe, I'm allergic to nuts"
-        for name in _AND.split(_ALLERGY.sub("", text[value.start : value.stop])):
+        for name in re.split(r",|\b(?i:and|und)\b", _ALLERGY.sub("", text[value.start : value.stop])):
             yield value, without_article(name)
 
 
@@ -344,11 +334,12 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
 def turn_of(utterance: Utterance, before: Sequence[Utterance]) -> ReaderInput:
     """Return a message as the reader reads it, with what a person or an assistant said just before it."""
     last = before[-1] if before and before[-1].role in (Role.USER, Role.ASSISTANT) else None
-    text = _ADDRESSED.sub(lambda match: " " * len(match[0]), utterance.text)
+    # "@bob: …": the reader knows no message that begins so.
+    text = re.sub(r"^(?:@[\w.-]+[:,]? ?)+", lambda match: " " * len(match[0]), utterance.text)
     return ReaderInput(last.text if last else "", text, _to_friend(utterance, before))
 
 
 def memory_turn(utterance: Utterance) -> ReaderInput:
     """Return what another assistant remembered as its user would say it, every character in its place."""
-    text = _USERS.sub(lambda match: "My".ljust(len(match[0])), utterance.text)
+    text = compile_phrases("the user's, user's").sub(lambda match: "My".ljust(len(match[0])), utterance.text)
     return ReaderInput("", _USER.sub(lambda match: "I".ljust(len(match[0])), text))

@@ -15,16 +15,12 @@ from memstore.language import load_phrases
 from memstore.language.sentences import Spans
 
 MAX_QUOTATION_WORDS = 40
-MAX_NEIGHBOUR_SENTENCES = 3
 MIN_UNDERSTOOD_WORDS = 20
 # The types of notes, the most important first.
 WORTH = (
     "constraint", "instruction", "identity", "relation", "decision", "plan", "task", "preference", "possession",
     "event",
 )  # fmt: skip
-_WORDS = re.compile(r"\S+")
-_STOP = re.compile(r"[.?!](?:\s|$)")
-_SECRET = load_phrases("secrets")
 _QUOTATION = re.compile(r'[^"\n]{1,100}(?:, (?:asked|gefragt) "[^"]*")?: "(.*)"', re.DOTALL)
 
 
@@ -55,7 +51,8 @@ def question_of(said: Utterance) -> str:
     asked = [said.clean_text[sentence.start : sentence.stop] for sentence in said.asserted[-2:] if sentence.asks]
     question = asked[-1] if asked else ""
     is_short = len(question.split()) <= 25 and bool(content_words(question))
-    return question if is_short and not _SECRET.search(question) and not load_detectors().find(said.text) else ""
+    is_of_secret = load_phrases("secrets").search(question) or load_detectors().find(said.text)
+    return question if is_short and not is_of_secret else ""
 
 
 def is_answer(words: Stretch, text: str) -> bool:
@@ -102,11 +99,11 @@ def _cut(note: Note, text: str, start: int, stop: int) -> tuple[int, int]:
     Of a dictation, which has no stop, they may begin or end anywhere: it is quoted whole, or with the words around,
     unless it has a secret.
     """
-    if _STOP.search(text) or load_detectors().find(text[start:stop]):
+    if re.search(r"[.?!](?:\s|$)", text) or load_detectors().find(text[start:stop]):
         return note.start, note.stop
     if count_words(text, start, stop) <= 60:
         return start, stop
-    words = [match.span() for match in _WORDS.finditer(text, start, stop)]
+    words = [(start + match.start(), start + match.end()) for match in re.finditer(r"\S+", text[start:stop])]
     first = next(place for place, word in enumerate(words) if word[1] > note.start)
     last = next(place for place, word in enumerate(words) if word[1] >= note.stop)
     missing = max(0, MAX_QUOTATION_WORDS - (last - first + 1))
@@ -126,7 +123,7 @@ def with_neighbours(note: Note, said: Utterance, asserted: Sequence[Sentence], a
     before = [sentence for sentence in asserted if sentence.stop <= start]
     behind = [sentence for sentence in asserted if sentence.start >= stop]
     for side in (before[::-1], behind):
-        for sentence in side[:MAX_NEIGHBOUR_SENTENCES]:
+        for sentence in side[:3]:
             wider = min(sentence.start, start), max(sentence.stop, stop)
             is_enough = count_words(text, start, stop) >= MIN_UNDERSTOOD_WORDS
             if is_enough or count_words(text, *wider) > MAX_QUOTATION_WORDS:

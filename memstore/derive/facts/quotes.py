@@ -15,10 +15,6 @@ from unicodedata import category
 from memstore.derive.facts.normalization import is_denied
 from memstore.derive.llm import Passage
 
-MIN_QUOTE_LIKENESS = 0.9
-MAX_QUOTE_CHARS = 2000
-MAX_INEXACT_LETTERS = 300
-MAX_COMPARED_PLACES = 50
 MIN_SEARCHED_WORDS = 3
 
 _APOSTROPHES = "'’ʼ`´"
@@ -27,8 +23,6 @@ _TOKEN = re.compile(
     rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",
 )
 MARKS = dict.fromkeys(map(ord, f"{_APOSTROPHES}.,:"))
-_ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
-_SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
 
 
 class Token(NamedTuple):
@@ -68,20 +62,20 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
     # A quote has a word or an emoji.
-    if len(quote) > MAX_QUOTE_CHARS or not any(each.isalnum() or category(each) == "So" for each in quote):
+    if len(quote) > 2000 or not any(each.isalnum() or category(each) == "So" for each in quote):
         return None
     for match in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
         start, stop = match.span()
         if not (_is_joined(text[start - 1 : start + 1] if start else "") or _is_joined(text[stop - 1 : stop + 1])):
             return start, stop
     words = list(tokens(text))
-    named = _SPEAKER.match(quote)
-    if named and named[1].casefold() in (speaker.casefold(), "user", "the user"):
-        quote = quote[named.end() :]
+    named, colon, words_said = quote.partition(":")
+    if colon and words_said[:1].isspace() and named.strip().casefold() in (speaker.casefold(), "user", "the user"):
+        quote = words_said
     wanted = [token.key for token in tokens(quote)]
     if not wanted:
         return None
-    parts = [[token.key for token in tokens(part)] for part in _ELLIPSIS.split(quote)]
+    parts = [[token.key for token in tokens(part)] for part in re.split(r"\.{3,}|…", quote)]
     return _find_words(words, [wanted]) or _find_words(words, parts) or _find_nearly(words, wanted)
 
 
@@ -114,19 +108,19 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
 
 
 def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
-    if len(wanted) < MIN_SEARCHED_WORDS or sum(map(len, wanted)) > MAX_INEXACT_LETTERS:
+    if len(wanted) < MIN_SEARCHED_WORDS or sum(map(len, wanted)) > 300:
         return None
-    left = MAX_COMPARED_PLACES
+    places_to_compare = 50
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
     fixed = _exact_parts(wanted)
-    best, place = MIN_QUOTE_LIKENESS, None
+    best, place = 0.9, None
     for size in range(len(wanted) - 1, len(wanted) + 2):
         for at in range(len(words) - size + 1):
             window = words[at : at + size]
             matcher.set_seq1(" ".join(token.key for token in window))
             if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
                 continue
-            if (left := left - 1) < 0:
+            if (places_to_compare := places_to_compare - 1) < 0:
                 return place
             if (ratio := matcher.ratio()) < best:
                 continue

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import islice
 from typing import NamedTuple
 
 from memstore.derive.dependencies import Dependencies
@@ -29,9 +28,8 @@ from memstore.text import blank_fenced_blocks
 
 MEMORIES_READ_WHOLE = ("saved memory", "about the user", "instructions")
 RECIPE = "reader/9"
-# They are applied with the user's row locked, in under a second. One message may have more, up to a paste.
+# They are applied with the user's row locked, in under a second. One message may have more.
 MAX_BATCH_FACTS = 64
-MAX_MESSAGE_FACTS = 256
 
 
 class ReaderExtractor:
@@ -95,7 +93,8 @@ class ReaderExtractor:
                 facts = extract(utterance, own_notes, before[place], question=question, types=types)
             friends = {each.speaker for each in before[place] if each.role == Role.USER} - {None, message.name}
             may_change = message.role == Role.USER and not friends
-            for fact in islice(facts, MAX_MESSAGE_FACTS):
+            # More are a paste.
+            for fact in facts[:256]:
                 yield message, replace(fact, may_change=may_change)
 
 
@@ -121,7 +120,8 @@ class Statement(NamedTuple):
 def read_statement(text: str, subject: str) -> Statement:
     spoken = _as_spoken(text, subject)
     [notes] = read_notes([ReaderInput("", spoken)])
-    if denied := _HAS_NOT.match(spoken):
+    has_not = "I do not have, I do not take, I don't have, I don't take, I no longer has, I no longer takes"
+    if denied := compile_phrases(has_not).match(spoken):
         notes = [replace(note, holds=note.holds and not _is_object(note, denied, spoken)) for note in notes]
     facts = extract(Utterance(spoken, Role.USER, subject, datetime.now(UTC)), notes)
     types = [draft.fact.type for draft in facts]
@@ -136,12 +136,8 @@ def _as_spoken(text: str, subject: str) -> str:
     rest = text[len(subject) :]
     if rest.startswith(("'s ", "’s ")):
         return f"My{rest[2:]}"
-    return f"I{_THIRD.sub(_first_person, rest, count=1)}" if rest[:1] == " " else words_of(text)
-
-
-_HAS_NOT = compile_phrases(
-    "I do not have, I do not take, I don't have, I don't take, I no longer has, I no longer takes"
-)
+    in_first_person = re.sub(r"^ (\w+s(?:n['’]t)?)\b", _first_person, rest)
+    return f"I{in_first_person}" if rest[:1] == " " else words_of(text)
 
 
 def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
@@ -152,11 +148,10 @@ def _is_object(note: Note, denied: re.Match[str], text: str) -> bool:
     return is_next and text[note.value.stop :].strip(" .!").casefold() in ("", "anymore", "any more", "any longer")
 
 
-_THIRD = re.compile(r"(?<=^ )\w+s(?:n['’]t)?\b")
-_FIRST_PERSON = {"is": "am", "has": "have", "does": "do", "was": "was", "always": "always", "goes": "go"}
-_FIRST_PERSON |= {"isn't": "am not", "hasn't": "haven't", "doesn't": "don't", "wasn't": "wasn't"}
-
-
 def _first_person(verb: re.Match[str]) -> str:
     """Return a verb of the third person in the first: "lives" is "live"."""
-    return _FIRST_PERSON.get(verb[0].replace("’", "'"), verb[0].removesuffix("s"))
+    irregular = {
+        "is": "am", "has": "have", "does": "do", "was": "was", "always": "always", "goes": "go", "isn't": "am not",
+        "hasn't": "haven't", "doesn't": "don't", "wasn't": "wasn't",
+    }  # fmt: skip
+    return f" {irregular.get(verb[1].replace('’', chr(39)), verb[1].removesuffix('s'))}"

@@ -8,12 +8,6 @@ from typing import NamedTuple
 from memstore.language import word_set
 from memstore.models import FactColumns
 
-# Attributes of which several values hold at once, and only yes and no exclude each other: "allergy/peanut" is "yes".
-_MANY = word_set(
-    "allergy intolerance eats avoid restriction health condition pregnancy former language relative pet smoking"
-    " drinking likes task decision instruction caution"
-)
-
 # Attributes of one value at a time: who lives in Cork no longer lives in Porto.
 SINGLE = word_set("residence job employer phone email address age name birthday partner")
 # The root of the slot of a value that protects somebody, by the reader's attribute.
@@ -26,7 +20,6 @@ _ARTICLE = re.compile(
     r"|(?<=\w\w)-?(?:allergien?|allergiker(?:in)?|intoleran(?:z|zen|t)|unverträglichkeit)$",
     re.IGNORECASE,
 )
-_PLURAL = re.compile(r"(?<=\w\w\w)(?<![suié])(?<!diabete)s$")
 
 
 class Slot(NamedTuple):
@@ -43,7 +36,11 @@ def root_of(attribute: str | None) -> str:
 
 
 def holds_many(attribute: str) -> bool:
-    return root_of(attribute) in _MANY
+    """Whether several values hold at once, and only yes and no exclude each other: "allergy/peanut" is "yes"."""
+    return root_of(attribute) in word_set(
+        "allergy intolerance eats avoid restriction health condition pregnancy former language relative pet smoking"
+        " drinking likes task decision instruction caution"
+    )
 
 
 def slot_of_fact(fact: FactColumns) -> Slot | None:
@@ -57,7 +54,7 @@ def slot_of_fact(fact: FactColumns) -> Slot | None:
 
 def protection(root: str, thing: str, *, holds: bool) -> Slot:
     """Return the slot of what protects somebody, or of that it does not: "allergy/peanut" is "yes" or "no"."""
-    key = _PLURAL.sub("", without_article(thing.casefold()))
+    key = re.sub(r"(?<=\w\w\w)(?<![suié])(?<!diabete)s$", "", without_article(thing.casefold()))
     return Slot(f"{root}/{key}", "yes" if holds else "no", many=True)
 
 

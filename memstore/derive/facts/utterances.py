@@ -14,23 +14,19 @@ from typing import NamedTuple
 
 from memstore.language.sentences import sentences
 
-# Longer messages and sentences are pastes: of the messages the ends are not read, of the sentences nothing.
-MAX_SENTENCES = 1000
-MAX_SENTENCE_CHARS = 600
-_SIGNS = {ord(sign): "'" for sign in "’‘ʼ`´"}
+_APOSTROPHES = dict.fromkeys(map(ord, "’‘ʼ`´"), "'")
 _UNSAID = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
     re.DOTALL | re.MULTILINE,
 )
 _QUOTED = re.compile(r"[\"“”„«]((?:[^\"“”„«»\n]|\n(?!\s*\n)){0,500})[\"“”»]")
 # What somebody else wrote, as programs mark it: a mail behind its header, a letter behind its greeting, a transcript.
-_LETTER_GREETINGS = "Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Lieber|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa]"
-_HEADERS = "From|To|Subject|Sent|Von|An|Betreff|De|Para|Asunto|Objet"
 _PASTED = re.compile(
     r"^[^\n]{0,120}\b(?:wrote|schrieb|a écrit|escribió) ?:\s"
-    rf"|^(?:{_HEADERS}): [^\n]*\n"
+    r"|^(?:From|To|Subject|Sent|Von|An|Betreff|De|Para|Asunto|Objet): [^\n]*\n"
     r"|^-{2,} ?(?:Original|Forwarded|Ursprüngliche|Weitergeleitete)\b[^\n]*"
-    rf"|(?<=\n)(?:{_LETTER_GREETINGS})\b[^\n.?!]{{0,60}}[,!]?[ \t]*\n"
+    r"|(?<=\n)(?:Dear|Hi|Hello|Hey|Hallo|Liebe[rs]?|Sehr geehrte[rs]?|Cher|Chère|Bonjour|Hola|Estimad[oa])\b"
+    r"[^\n.?!]{0,60}[,!]?[ \t]*\n"
     r"|^(?:User|Assistant|Human|AI|Bot|System|ChatGPT) ?: ",
     re.MULTILINE,
 )
@@ -40,8 +36,6 @@ _SINGLE = re.compile(
     re.IGNORECASE,
 )
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
-# "…, ok?" asks for nothing.
-_ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
 
 
@@ -72,7 +66,7 @@ class Utterance:
     @cached_property
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""
-        text = _UNSAID.sub(_blank, self.text).translate(_SIGNS)
+        text = _UNSAID.sub(_blank, self.text).translate(_APOSTROPHES)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
         text = _without_quotes(text)
@@ -83,17 +77,22 @@ class Utterance:
     @cached_property
     def unquoted_text(self) -> str:
         """The text with blanks for what stands in quotation marks, every character in its place."""
-        return _without_quotes(self.text.translate(_SIGNS))
+        return _without_quotes(self.text.translate(_APOSTROPHES))
 
     @cached_property
     def asserted(self) -> list[Sentence]:
-        """The sentences that are its author's own."""
+        """The sentences that are its author's own; a message of more than 1,000 and a long sentence are pastes."""
         text = self.clean_text
         return [
-            Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
-            for start, stop in sentences(text)[:MAX_SENTENCES]
-            if stop - start <= MAX_SENTENCE_CHARS and not _NOT_PROSE.search(text, start, stop)
+            Sentence(start, stop, _asks(text[start:stop]))
+            for start, stop in sentences(text)[:1000]
+            if stop - start <= 600 and not _NOT_PROSE.search(text, start, stop)
         ]
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence asks something: "…, ok?" asks for nothing."""
+    return re.search(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$", sentence[-20:]) is not None
 
 
 def in_quotes(words: str) -> str:

@@ -30,7 +30,6 @@ def read_relations(pairs: Sequence[Pair]) -> Sequence[Mapping[str, float]]:
 
 
 def read_prompt(text: str) -> Vectors:
-    """Return a vector of what a prompt calls for."""
     from memstore.derive.reader.model import load
 
     return load().prompt_vector(text)

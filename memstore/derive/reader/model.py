@@ -32,8 +32,6 @@ CHANGED_TOKEN = 2904
 MAX_STATEMENT_TOKENS = 60
 # What a prompt calls for stands in its first tokens, or a paste hides it.
 MAX_PROMPT_TOKENS = 120
-# Longer ones are pastes, and their ends are not read.
-MAX_MESSAGE_CHARS = 40_000
 # What two processors compute otherwise is not compared.
 LOGIT_DIGITS = 3
 
@@ -86,10 +84,11 @@ class Reader:
         return dict(zip(notes.RELATIONS, np.round(shares / shares.sum(), LOGIT_DIGITS).tolist(), strict=True))
 
     def _read(self, turn: ReaderInput) -> list[Note]:
-        text = replace_surrogates(turn.text)
+        # Longer ones are pastes, and their ends are not read.
+        text = replace_surrogates(turn.text)[:40_000]
         return [
             replace(note, confidence=notes.probability(note.score, note.gate, self._line))
-            for window in self._windows(turn, text[:MAX_MESSAGE_CHARS])
+            for window in self._windows(turn, text)
             for note in notes.notes_of(text, window.places, self._logits(window), self._phrases)
         ]
 

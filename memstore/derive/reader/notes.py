@@ -37,29 +37,18 @@ KEEP, DELETE, INFLECT = range(3)
 # understood only with what stands before it.
 BINARY = ("kept", "begins", "any", "value", "subject", "speaker", "ends", "holds", "leans")
 MAX_WINDOW_TOKENS, MAX_BEFORE_TOKENS = 220, 40
-MIN_TOKEN_PROBABILITY = 0.25
-# In a text without such tokens: something else must support the note.
-MIN_FAINT_PROBABILITY = 0.1
-MAX_EDGE_CHARS = 60
 _EDGE = re.compile(r"[.,;:!?\n()\"“”]+(?=\s|$)|[\n\"“”(]| [-–—] ")
-_LEADING = re.compile(r"(?:[\s,;:.!?)\-–]|(?:and|but|so|und|aber)\b)+", re.IGNORECASE)
-_TRAILING = re.compile(
-    r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?:and|but|so|und|aber|because|weil|for|the|a|to|with))+$", re.IGNORECASE
-)
 _WORD = r"\w+(?:['’]t\b)?|['’](?:m|re|ve|ll|d|s)\b|[^\w\s]"  # "I'm" is two
 WORD = re.compile(_WORD)
 NAMED_WORD = re.compile(rf"\{{NAME\}}(?:['’]?s\b)?|{_WORD}")
 FIRST_PERSON = compile_phrases(
     "I, i, im, ive, me, my, mine, myself, we, us, our, ours, ich, mich, mir, mein*, wir, uns, unser*", ignore_case=False
 )
-_TWICE_INFLECTED = re.compile(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b")
 _MANGLED_VERB = re.compile(
     r"\{NAME\} (?:no longer|never|always|also|still|often|only|really) (?!can|could|must|may|will|would|had|was)"
     r"[a-z]+(?<!s)(?<!ed)\b"
     r"|\b(?:(?:does|did|wo|ca)(?:n['’]t| not)|cannot|will|must|should) (?!always|this|has\b)[a-z]+[^s\W]s\b"
 )
-_POSSESSIVE = re.compile(r"\{NAME\}['’]?s$")
-_DOUBLE_ARTICLE = re.compile(r"\{NAME\}['’]?s (?:the|an?|my|der|die|das|ein|eine)\b", re.IGNORECASE)
 
 Logits = Mapping[str, NDArray[Any]]
 Places = Sequence[tuple[int, int]]
@@ -131,9 +120,9 @@ def sigmoid(x: Any) -> Any:
 
 def stretches(kept: NDArray[Any], begins: NDArray[Any]) -> Iterator[tuple[int, int]]:
     """Return the first and last token of each stretch that is worth keeping; without any, of those that hardly are."""
-    likely = np.flatnonzero(kept >= MIN_TOKEN_PROBABILITY)
+    likely = np.flatnonzero(kept >= 0.25)
     first = last = -1
-    for token in (likely if likely.size else np.flatnonzero(kept >= MIN_FAINT_PROBABILITY)).tolist():
+    for token in (likely if likely.size else np.flatnonzero(kept >= 0.1)).tolist():
         if first >= 0 and (token - last > 5 or begins[token] >= 0.5):
             yield first, last
             first = -1
@@ -185,7 +174,7 @@ def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
 def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return a stretch with the few words that its clauses lack, without signs and conjunctions at its ends."""
     start, stop = _without_edges(text, start, stop)
-    near = max(0, start - MAX_EDGE_CHARS), min(len(text), stop + MAX_EDGE_CHARS)
+    near = max(0, start - 60), min(len(text), stop + 60)
     begin = max((edge.end() for edge in _EDGE.finditer(text, near[0], start)), default=start if near[0] else 0)
     edge = _EDGE.search(text, stop, near[1])
     end = edge.start() if edge else stop if near[1] < len(text) else len(text)
@@ -195,8 +184,11 @@ def _whole_clauses(text: str, start: int, stop: int) -> tuple[int, int]:
 
 
 def _without_edges(text: str, start: int, stop: int) -> tuple[int, int]:
-    begin, end = _LEADING.match(text, start, stop), _TRAILING.search(text, start, stop)
-    return begin.end() if begin else start, end.start() if end else stop
+    words = text[start:stop]
+    begin = re.match(r"(?:[\s,;:.!?)\-–]|(?i:and|but|so|und|aber)\b)+", words)
+    dangling = r"(?<![\s,;:(\-–])(?:[\s,;:(\-–]|\b(?i:and|but|so|und|aber|because|weil|for|the|a|to|with))+$"
+    end = re.search(dangling, words)
+    return start + begin.end() if begin else start, start + end.start() if end else stop
 
 
 def _marked(text: str, places: Places, logits: NDArray[Any], first: int, last: int) -> tuple[Stretch, ...]:
@@ -224,7 +216,7 @@ def _sentence(
         doubt = min(doubt, float(edits[token, edit]), float(before[token, phrase]))
         spaced = match.start() == 0 or quote[match.start() - 1].isspace()
         opens = match.start() == 0 and edit != DELETE and match[0][0].isupper()
-        if opens and phrase and _POSSESSIVE.search(phrases[phrase - 1]):
+        if opens and phrase and phrases[phrase - 1].endswith(("{NAME}'s", "{NAME}’s", "{NAME}s")):
             phrase, names = 0, 0  # a name is nobody's
         if phrase:
             parts.append(f" {phrases[phrase - 1]}")
@@ -233,10 +225,13 @@ def _sentence(
             word = match[0] if edit == KEEP else inflected(match[0])
             spaced = spaced or (edit == INFLECT and match[0][0] in "'’")
             parts.append(f" {word}" if spaced and (word.isalnum() or len(word) > 1 or word in "(€$£") else word)
-    text = _TWICE_INFLECTED.sub(r"\1 have", "".join(parts).strip(" ,;:-–."))
+    text = "".join(parts).strip(" ,;:-–.")
+    # Inflected twice.
+    text = re.sub(r"\b(does(?:n't| not)|can(?:'t|not)?|must|should|will) has\b", r"\1 have", text)
     if doubt < np.log(0.6) or text.count("{NAME}") != names or FIRST_PERSON.search(text) or text.endswith("{NAME}"):
         return None
-    if _DOUBLE_ARTICLE.search(text) or _MANGLED_VERB.search(text):
+    has_two_articles = re.search(r"\{NAME\}['’]?s (?i:the|an?|my|der|die|das|ein|eine)\b", text)
+    if has_two_articles or _MANGLED_VERB.search(text):
         return None
     return f"{text[0].upper()}{text[1:]}."
 
@@ -266,7 +261,4 @@ def inflected(word: str) -> str:
         return f"{word}es"
     if re.search(r"[^aeiou]y$", word):
         return f"{word[:-1]}ies"
-    return f"{word[:-1]}t" if word.endswith("e") and word in _GERMAN else f"{word}s"
-
-
-_GERMAN = load_words("verbs_of_e")
+    return f"{word[:-1]}t" if word.endswith("e") and word in load_words("verbs_of_e") else f"{word}s"

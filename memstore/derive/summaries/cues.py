@@ -31,10 +31,8 @@ TOOL_SPEAKER = "Tool"
 # Who proposes and says back; what it advises may not be what happens.
 ASSISTANT_SPEAKER = Role.ASSISTANT.capitalize()
 
-ECHO_TURNS = 6
 # How likely it is that an expert would tell a decision in a clause, and a number: two logistic regressions on 48
 # sessions with listed decisions and numbers (docs/reference/measurements.md), as logits by cue.
-BIAS = (-1.6, -4.4)
 WEIGHTS: dict[str, tuple[float, float]] = {
     "recap": (1.2, 0.6),
     "agrees": (1.0, 0.0),
@@ -79,23 +77,20 @@ def _phrases(text: str) -> re.Pattern[str]:
 # All but names are searched in lower-cased text, which takes half the time of ignoring case.
 NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
 _MONTH = f"(?:{'|'.join(sorted({name[:3] for name in load_words('months', 'en', 'de')}))})"
-_MONEY = r"[€$£]\s?\d|\d\s?(?:[€$£]|(?:euros?|dollars?|pounds?)\b)"
-_DATE = re.compile(rf"{_MONEY}|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|\b{_MONTH}\w* \d")
+_DATE_OR_MONEY = re.compile(
+    r"[€$£]\s?\d|\d\s?(?:[€$£]|(?:euros?|dollars?|pounds?)\b)"
+    rf"|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|\b{_MONTH}\w* \d"
+)
 _FIGURE = re.compile(
-    rf"{_DATE.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square|times|hours?"
-    r"|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?|tage|wochen?"
-    r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
+    rf"{_DATE_OR_MONEY.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square"
+    r"|times|hours?|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?"
+    r"|tage|wochen?|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
     r"|\b\d{2,}\b"
 )
 _COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
 _COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
 _COUNTS |= {"twice", "zweimal", "dreimal"}
 _CALENDAR = load_days("en", "de") | (load_words("months", "en", "de") - {"may"})
-_WHEN = load_phrases("when", ignore_case=False)
-_MATTERS = load_phrases("matters", ignore_case=False)
-_FIRST_PERSON = _phrases("i, my, we, our, ich, mein*, wir, unser*")
-_PLEASANTRY = load_phrases("pleasantries", ignore_case=False, opens=True)
-_FILLING = load_words("filling")
 # A choice, and what follows from one.
 _ACTS, _DOES = (f"(?:{'|'.join(sorted(load_words('acts', code)))})" for code in ("en", "de"))
 _DOES += r"\w{0,3}"
@@ -118,20 +113,11 @@ _UNSURE = _any(
     r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
     r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
 )
-_OPENING = re.compile(  # what only begins a sentence
+# What only begins a sentence.
+_OPENING = re.compile(
     r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
     r"|(?:(?:well|fine|great|good|right|so|lovely|perfect|sure|gut|super|prima|klar|schön)\b\s*[,.!…]+\s*))+",
     re.IGNORECASE,
-)
-# All words of an agreement, and those of which it has one: "Yes! let's do that."
-_AGREEMENT_SIGNS = frozenset(["+1", "👍"])
-_AGREEING = load_words("agreeing") | _AGREEMENT_SIGNS
-_SPOKEN = re.compile(r"\+1|👍|[^\W_]+")
-_SOUND = re.compile(r"hm+|(?:ha)+")
-_AGREES = load_phrases("agrees", ignore_case=False)
-_PROPOSES = _phrases(
-    "could, would, lets, let's, i'd, should, how about, recommend, better, instead, then, rather, suggest, könn*, würd*"
-    ", sollt*, besser, lieber, dann, statt, vorschlag, wär*"
 )
 _CUES = {
     "figure": _phrases("twice *, zweimal *, dreimal *, three times *"),
@@ -153,8 +139,6 @@ _CUES = {
         ", mein* frau, mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
     ),
 }
-_SAYS_ALONE = {"filler", "echo", "short echo", "number"}
-_SETTLING = {"chooses", "stays", "concludes", "said first", "agrees"}
 
 
 def score_sentence(sentence: str) -> float:
@@ -164,12 +148,13 @@ def score_sentence(sentence: str) -> float:
     sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
     """
     low, words = sentence.lower(), WORD.findall(sentence.lower())
-    is_dated = not _CALENDAR.isdisjoint(words) or _WHEN.search(low) is not None
+    is_dated = not _CALENDAR.isdisjoint(words) or load_phrases("when", ignore_case=False).search(low) is not None
     score = 0.15 * bool(NUMBER.search(low)) + 0.2 * is_dated
-    score += 0.2 * bool(_MATTERS.search(low)) + 0.15 * bool(_FIRST_PERSON.search(low))
+    score += 0.2 * bool(load_phrases("matters", ignore_case=False).search(low))
+    score += 0.15 * bool(_phrases("i, my, we, our, ich, mein*, wir, unser*").search(low))
     score += 0.1 * min(2, len(NAME.findall(sentence)))
     score -= 0.5 * is_question(low)
-    score -= 0.4 * bool(_PLEASANTRY.match(low))
+    score -= 0.4 * bool(load_phrases("pleasantries", ignore_case=False, opens=True).match(low))
     score -= 0.3 * (sentence.isascii() and len(words) < 5)
     return max(-1.0, min(1.0, score))
 
@@ -185,7 +170,9 @@ class Clause:
 
     @cached_property
     def settles(self) -> bool:
-        return "recap" in self.cues if self.speaker == ASSISTANT_SPEAKER else not _SETTLING.isdisjoint(self.cues)
+        if self.speaker == ASSISTANT_SPEAKER:
+            return "recap" in self.cues
+        return not self.cues.isdisjoint(("chooses", "stays", "concludes", "said first", "agrees"))
 
     @property
     def is_empty(self) -> bool:
@@ -198,7 +185,7 @@ class Clause:
         if self.speaker == TOOL_SPEAKER or "question" in self.cues:
             return 0.0, 0.0
         weights = [WEIGHTS[cue] for cue in sorted(self.cues & WEIGHTS.keys())]
-        decision, number = (sum(part) for part in zip(BIAS, *weights, strict=True))
+        decision, number = (sum(part) for part in zip((-1.6, -4.4), *weights, strict=True))
         return max(0.0, _logistic(decision) - 0.05), 0.85 * _logistic(number)
 
 
@@ -231,13 +218,13 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         start, is_first = len(clauses), True
         for number in numbers:
             sentence = lines[number][1].lower()
-            is_asked, is_filler = is_question(sentence), _has_only(sentence, _FILLING)
+            is_asked, is_filler = is_question(sentence), _has_only(sentence, load_words("filling"))
             for place, (text, alone, stems) in enumerate(parts[number]):
                 low = text.lower().rstrip(" ,;")
                 cues = {"question"} if is_asked else of_turn | _find_cues(text, low, counts, stems)
                 if stems and not is_asked:
                     said_stems = [stem for stem in stems if stem not in names]
-                    echo = sum(turn - earlier_turn.get(stem, -ECHO_TURNS) < ECHO_TURNS for stem in said_stems)
+                    echo = sum(turn - earlier_turn.get(stem, -6) < 6 for stem in said_stems)
                     comes_back = any(last_turn[stem] > turn for stem in said_stems)
                     cues |= _find_echo(echo / len(stems), len(WORD.findall(text)), comes_back)
                 cues |= {"said first"} if not place and _SAID_FIRST.match(sentence) else set()
@@ -246,15 +233,19 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 needs = None if alone else len(clauses) - 1
                 if is_first and speaker != ASSISTANT_SPEAKER and not is_asked:
                     about = question if question is not None else asked if asked is not None else offered
-                    if about is not None and _agrees(sentence) and _has_only(sentence, _AGREEING):
+                    agreeing = load_words("agreeing") | {"+1", "👍"}
+                    says_alone = not cues.isdisjoint(("filler", "echo", "short echo", "number"))
+                    if about is not None and _agrees(sentence) and _has_only(sentence, agreeing):
                         needs = about
                         cues.add("agrees")
-                    elif asked is not None and alone and len(text.split()) < 3 and cues.isdisjoint(_SAYS_ALONE):
+                    elif asked is not None and alone and len(text.split()) < 3 and not says_alone:
                         needs = asked
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_asked:
                     is_first = False
-                    if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT_SPEAKER):
+                    if load_phrases("proposes", ignore_case=False).search(low) or (
+                        proposal is None and speaker == ASSISTANT_SPEAKER
+                    ):
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_asked else None
         earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
@@ -285,7 +276,7 @@ def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection
     # Few have one.
     if "number" in cues:
         numbers = NUMBER.findall(low)
-        cues |= {"date"} if _DATE.search(low) else set()
+        cues |= {"date"} if _DATE_OR_MONEY.search(low) else set()
         cues |= {"figure"} if _FIGURE.search(low) else set()
         cues |= {"long number"} if any(len(number) > 2 for number in numbers) else set()
         cues |= {"number again"} if any(counts[number] > 1 for number in numbers) else set()
@@ -309,21 +300,29 @@ def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
 
 
 def _has_only(text: str, words: Collection[str]) -> bool:
-    return all(word in words or _SOUND.fullmatch(word) for word in _SPOKEN.findall(text))
+    return all(word in words or re.fullmatch(r"hm+|(?:ha)+", word) for word in _spoken(text))
+
+
+def _spoken(text: str) -> list[str]:
+    return re.findall(r"\+1|👍|[^\W_]+", text)
 
 
 def _agrees(text: str) -> bool:
-    words = _SPOKEN.findall(text)
-    return words == ["that"] or not _AGREEMENT_SIGNS.isdisjoint(words) or _AGREES.search(text) is not None
+    words = _spoken(text)
+    return (
+        words == ["that"]
+        or "+1" in words
+        or "👍" in words
+        or load_phrases("agrees", ignore_case=False).search(text) is not None
+    )
 
 
-_JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
 _CUT = re.compile(
-    rf"(?<=[,;])\s(?=(?P<joined>{_JOINED}\b)?)|\s(?=[–—-]+ )"
+    r"(?<=[,;])\s(?=(?P<joined>(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you"
+    r"|ich|wir|sie|er|es)\b)?)|\s(?=[–—-]+ )"
     r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
     re.IGNORECASE,
 )
-_REASON = _phrases("because, cos, weil, denn")
 _OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
 _WHOLE = _phrases(
     "if, unless, whether, when, said, says, say, think, thinks, thought, told, wenn, falls, ob, dass, meint, sagt"
@@ -349,7 +348,7 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
         left, piece, rest = sentence[start : cut.start()], sentence[cut.end() : end].lower(), sentence[cut.end() :]
         if len(left.split()) < 3 or len(rest.split()) < 2 or left.count("(") > left.count(")"):
             continue
-        if _REASON.match(piece):
+        if _phrases("because, cos, weil, denn").match(piece):
             if _NOT.search(left.lower()):
                 continue
         else:

@@ -188,12 +188,6 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-# Of the line of a call: it comes after all that was said, and where nobody spoke it stands alone.
-CALL_SCORE = -0.5
-# What a clause that is sure to be told weighs beside its words, in clauses of mean weight.
-CUES_WEIGHT = 12
-
-
 class ExtractiveSummarizer:
     batch_size = 512
     uses_llm = False
@@ -237,7 +231,8 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     ]
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = choice.weigh_words(stems, names, choice.NAMES * (1.25 - room_share / 2))
-    scores = [CALL_SCORE if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
+    # The line of a call comes after all that was said, and where nobody spoke it stands alone.
+    scores = [-0.5 if line.speaker == TOOL_SPEAKER else score_sentence(line.text) for line in lines]
     of_speakers = {term for speaker_terms in by_speaker.values() for term in speaker_terms}
     own_words = [choice.normalize(weights, lambda word: word not in of_speakers) for weights in words]
     numbers = [
@@ -246,7 +241,8 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     ]
     heads = [speaker_costs[line.speaker] for line in lines]
     days = [line.day for line in lines]
-    cue_worth = CUES_WEIGHT * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
+    # A clause that is sure to be told weighs as much as twelve of mean words.
+    cue_worth = 12 * room_share * sum(sum(weights.values()) for weights in words) / max(1, len(words))
     material = choice.Material(words, costs, scores, clauses, heads, days, own_words, numbers, cue_worth)
     best, fullest, passes = EMPTY_SUMMARY, 0, 0
     room = limit - choice.DAY_LINE_TOKENS

@@ -22,7 +22,6 @@ from memstore.models import Summary
 from memstore.providers import ChatModel
 
 VERSION = 1
-MAX_ON_DEMAND_MESSAGES = 512
 ANSWER_FRAME_TOKENS = 64
 
 
@@ -47,7 +46,7 @@ class LLMSummarizer:
         for segment in segments:
             recipe, text = self.recipe, None
             # What is short is its own summary; very many messages are summarized by their sentences.
-            if session and segment.tokens > MAX_VERBATIM_TOKENS and len(segment.messages) <= MAX_ON_DEMAND_MESSAGES:
+            if session and segment.tokens > MAX_VERBATIM_TOKENS and len(segment.messages) <= 512:
                 passages = [
                     llm.Passage(summary.id, "a summary", "summary", summary.occurred_at, summary.text)
                     for summary in segment.below

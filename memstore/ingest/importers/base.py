@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
-from memstore.text import INVALID_CHARS, REPLACEMENT
+from memstore.text import INVALID_CHARS
 
 from . import files
 from .files import ImportProblem, OpenFile, printable
@@ -294,5 +294,5 @@ def placeholder(kind: object) -> str:
 
 def make_storable(text: str) -> tuple[str, dict[str, Any]]:
     """Return a text with U+FFFD for characters that Postgres cannot store, and metadata that count them."""
-    text, replaced = INVALID_CHARS.subn(REPLACEMENT, text)
+    text, replaced = INVALID_CHARS.subn("\ufffd", text)
     return text, {"replaced": replaced} if replaced else {}

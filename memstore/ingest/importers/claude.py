@@ -70,7 +70,6 @@ class Claude(TreeImporter):
 
 
 def _is_heading(paragraph: str) -> bool:
-    """Return whether a paragraph is a heading, a rule, or empty."""
     is_bold = paragraph.startswith("**") and paragraph.endswith("**") and paragraph.count("*") == 4
     return "\n" not in paragraph and (paragraph.startswith("#") or is_bold or not paragraph.strip("-"))
 

@@ -17,10 +17,6 @@ from memstore.language import WORD, word_set
 
 from .base import INHERITED, IgnoredContent, Importer, ImportItem, Message, make_storable, parse_time
 
-_PROMPT_VERBS = ("Prompted with", "Prompted", "Asked Gemini", "Asked Bard", "Asked", "Said", "Branched", "Answered")
-_OTHER_VERBS = word_set("Cleared Created Used Gave Added Selected Shared Deleted Viewed Changed Turned Listened")
-_CONVERSATION = re.compile(r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[^/?#]+)/([\w-]+)")
-
 
 class Gemini(Importer):
     name = "gemini"
@@ -49,9 +45,10 @@ class Gemini(Importer):
             yield from self.records(_messages(value, when, same_time), where, conversation, when, channel=self.name)
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
+        other_verbs = word_set("Cleared Created Used Gave Added Selected Shared Deleted Viewed Changed Turned Listened")
         if not _is_geminis(value):
             yield IgnoredContent("activities of other products")
-        elif not _OTHER_VERBS.isdisjoint(WORD.findall(value["title"])[:1]):
+        elif not other_verbs.isdisjoint(WORD.findall(value["title"])[:1]):
             yield IgnoredContent("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
@@ -63,7 +60,8 @@ def _is_geminis(activity: dict[str, Any]) -> bool:
 
 
 def _conversation_id(activity: dict[str, Any]) -> str | None:
-    matches = (_CONVERSATION.match(str(detail.get("url"))) for detail in activity.get("details") or ())
+    conversation = r"https://gemini\.google\.com/(?:u/\d+/)?(?:app|gem/[^/?#]+)/([\w-]+)"
+    matches = (re.match(conversation, str(detail.get("url"))) for detail in activity.get("details") or ())
     return next((url[1] for url in matches if url), None)
 
 
@@ -83,30 +81,28 @@ def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[
 
 def _prompt(title: str) -> str:
     """Return a title without the verb before the prompt."""
-    for verb in _PROMPT_VERBS:
+    verbs = ("Prompted with", "Prompted", "Asked Gemini", "Asked Bard", "Asked", "Said", "Branched", "Answered")
+    for verb in verbs:
         rest = title.removeprefix(verb)
         if rest != title and (rest[:1] == ":" or rest[:1].isspace()):
             return rest.removeprefix(":").lstrip()
     return title
 
 
-_BREAKS = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}
-_BLOCKS = word_set("address article blockquote div dl figure h1 h2 h3 h4 h5 h6 hr ol p pre section table ul")
-_CODE = re.compile(r"(<pre\b.*?</pre>)", re.IGNORECASE | re.DOTALL)
-_UNSEEN = re.compile(r"<(head|script|style|template|title)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^>]*>")
-
-
 def html_text(html: str) -> str:
     """Return HTML as text: blocks with a blank line between, entries of lists behind a dash, cells of tables apart."""
+    seen = re.sub(r"(?is)<(head|script|style|template|title)\b.*?</\1>|<!--.*?-->", "", html)
     texts = []
-    for place, piece in enumerate(_CODE.split(_UNSEEN.sub("", html))):
+    for place, piece in enumerate(re.split(r"(?is)(<pre\b.*?</pre>)", seen)):
         is_code = place % 2 == 1
-        text = _TAG.sub(_break, piece if is_code else re.sub(r"\s+", " ", piece))
+        text = re.sub(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^>]*>", _break, piece if is_code else re.sub(r"\s+", " ", piece))
         texts.append(text if is_code else re.sub(r"\n-\s+", "\n- ", re.sub(r" *\n *", "\n", text)))
     return re.sub(r"\n{3,}", "\n\n", unescape("".join(texts))).strip()
 
 
 def _break(tag: re.Match[str]) -> str:
     name = tag[2].lower()
-    return "\n\n" if name in _BLOCKS else "" if tag[1] else _BREAKS.get(name, "")
+    if name in word_set("address article blockquote div dl figure h1 h2 h3 h4 h5 h6 hr ol p pre section table ul"):
+        return "\n\n"
+    breaks = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}
+    return "" if tag[1] else breaks.get(name, "")

@@ -16,8 +16,6 @@ from typing import Any
 from .base import IgnoredContent, Importer, ImportItem, Record, make_storable, parse_time
 from .files import OpenFile, has_name, list_names, read_files
 
-_MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
-
 
 class Slack(Importer):
     name = "slack"
@@ -135,7 +133,7 @@ class Slack(Importer):
         # Else an attachment is the preview of a link.
         shown = [part for part in attachments if is_bot or part.get("is_share") or not text.strip()]
         for plain in (text, *map(_attachment_text, shown)):
-            yield html.unescape(_MARKED.sub(self._visible, plain))
+            yield html.unescape(re.sub(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>", self._visible, plain))
         for file in value.get("files") or ():
             name = file.get("title") or file.get("name")
             yield f"[file: {name}]" if name else "[file]"

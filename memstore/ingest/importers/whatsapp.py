@@ -32,14 +32,10 @@ from .files import ImportProblem, OpenFile, open_files, printable, read_files, r
 
 # Invisible marks that turn writing left or right.
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
-# Words before the hour or behind it, letters alone: halves of a day, and others. None are guessed.
+# Words before the hour or behind it, letters alone.
 _HOURS = dict.fromkeys(word_set("am 上午 凌晨 清晨 早上 早晨 午前 오전 ص πμ לפנהצ sa öö قظ"), 0) | dict.fromkeys(
     word_set("pm 下午 中午 晚上 傍晚 午後 오후 م μμ אחהצ ch ös بظ"), 12
 )
-_OTHER_WORDS = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
-_DATE = re.compile(r"\d{1,4}(?:[./-]\s?\d{1,4}){2}")
-_CLOCK = re.compile(r"(\D*)(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(\D*)")
-_OMITTED = word_set("omitted weggelassen omitido omitida omesso omessa ocultado ocultada absent absente weggelaten")
 # Looked for where a line begins, or by a fixed word: a long text is not tried again at every character.
 _ATTACHED = re.compile(
     rf"<(?:attached|Anhang): (?P<name>[^<>\n]+)>|\u200e<[^<>:\n]{{3,30}}: (?P<marked>[^<>\n]+\.\w{{2,5}})>"
@@ -180,13 +176,15 @@ def _header(line: str) -> _Header | None:
         return None
     written, _, rest = line.removeprefix("[").partition(min(ends, key=line.index))
     written = "".join(char for char in written if char not in _MARKS)
-    if (date_match := _DATE.search(written)) is None:
+    if (date_match := re.search(r"\d{1,4}(?:[./-]\s?\d{1,4}){2}", written)) is None:
         return None
-    clock = _CLOCK.fullmatch(written[: date_match.start()] or written[date_match.end() :])
+    beside = written[: date_match.start()] or written[date_match.end() :]
+    clock = re.fullmatch(r"(\D*)(\d{1,2})[:.](\d{2})(?:[:.](\d{2}))?(\D*)", beside)
     if clock is None:
         return None
     header = _Header(written, date_match[0], clock, is_iphone, rest)
-    return header if all(word in _HOURS or word in _OTHER_WORDS for word in header.words) else None
+    other_words = ("", "klo", "um", "at", "à", "às", "kl", "lúc", "น")
+    return header if all(word in _HOURS or word in other_words for word in header.words) else None
 
 
 def _spoken(header: _Header) -> tuple[str, str] | None:
@@ -226,7 +224,8 @@ def _name_omitted(text: str) -> str:
         return "[media]"
     kind, _, word = text.rpartition(" ")
     is_name = 3 <= len(kind) <= 30 and kind.replace(" ", "").replace("-", "").isalnum()
-    return f"[{kind}]" if is_name and word in _OMITTED else text
+    omitted = word_set("omitted weggelassen omitido omitida omesso omessa ocultado ocultada absent absente weggelaten")
+    return f"[{kind}]" if is_name and word in omitted else text
 
 
 def _chat_name(path: Path, file: str) -> str:

@@ -15,8 +15,6 @@ from memstore.models import Decision, Hit, Receipt, Tier
 from memstore.server.http.errors import problem_from
 from memstore.server.ui.request import PAGE_SIZE, UIRequest, url_to
 
-BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-
 
 async def list_contexts(ui: UIRequest) -> Response:
     (last,) = ui.position(tuple[UUID]) or (None,)
@@ -106,7 +104,8 @@ def _sections(receipt: Receipt) -> list[dict[str, object]]:
 
 def section_colours(sections: Iterable[str]) -> dict[str, str]:
     """Return the colour of each section: its own for those that are built in, one for all others."""
-    return {name: name if name in BUILT_IN else "own" for name in sections}
+    built_in = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
+    return {name: name if name in built_in else "own" for name in sections}
 
 
 def budget_bars(receipt: Receipt) -> list[dict[str, object]]:

@@ -28,21 +28,14 @@ from memstore.derive.reader.notes import Pair
 from memstore.language import LETTERS, compile_phrases, load_words
 from memstore.models import ALWAYS, FactColumns, KnownFact
 
-_USER = compile_phrases("the user")
-# From these probabilities on a statement makes another outdated: afar, where the two are not about the same thing, as
-# the built-in embedder tells it; named, where one is about somebody whom the other only names at its beginning.
+# From these probabilities on a statement makes another outdated: of the same thing, and where that is less sure.
 MIN_PROBABILITY = 0.85
-MIN_AFAR_PROBABILITY = 0.93
-MIN_NAMED_PROBABILITY = 0.93
-MIN_OTHER_VALUE_PROBABILITY = 0.4
+MIN_UNSURE_PROBABILITY = 0.93
 MIN_SAME_THING_COSINE = 0.45
-# Which is a job, or whose they are.
-_AT_WORK = load_words("at_work")
-_RELATIVES = (KIN | PARTNERS | load_words("other_people")) - _AT_WORK
-_OF_SOMEBODY = re.compile(
-    rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(_AT_WORK))})\b"
+# A teacher is a job, unless it is said whose: "my teacher".
+_SOMEBODYS_COLLEAGUE = re.compile(
+    rf"(?:\b(?:my|our|her|his|their|mein\w*|unser\w*)|['’]s)\s+(?:\w+\s+)??({'|'.join(sorted(load_words('at_work')))})\b"
 )
-
 # What others may not have, which is no constraint of the person's own.
 _LIMIT = re.compile(
     r"\b(?:can(?:['’]?t|not| not)|must(?:n['’]?t| not| never)|(?:is|are)(?:n['’]?t| not) allowed|not supposed to)"
@@ -51,15 +44,14 @@ _LIMIT = re.compile(
     r"|\breagiert auf\b|\ballergi[ce]|\bintoleran|\bunverträgl|\bausschlag\b|\bco?eliac",
     re.IGNORECASE,
 )
-_NOT = r"(?:\bnot|\b(?:do|does|did|is|are|was|were|has|have|had|wo|ca|could|would)n['’]?t)"
 _DENIED_CHANGE = re.compile(
-    rf"{_NOT} (?:\w+ ){{0,2}}?(?:moved|moving|sold|selling|sell|quit|quitting|left|leaving|cancel\w*|changed|stopped"
-    r"|switched|paid|sent|returned|died|split up|broken up|given up)\b(?!.*\b(?:but|any ?more)\b)"
+    r"(?:\bnot|\b(?:do|does|did|is|are|was|were|has|have|had|wo|ca|could|would)n['’]?t) (?:\w+ ){0,2}?(?:moved|moving"
+    r"|sold|selling|sell|quit|quitting|left|leaving|cancel\w*|changed|stopped|switched|paid|sent|returned|died"
+    r"|split up|broken up|given up)\b(?!.*\b(?:but|any ?more)\b)"
     r"|\b(?:nicht|nie) (?:\w+ ){0,2}?(?:umgezogen|verkauf(?:t|en)|gekündigt|abgesagt|verschoben|geändert|aufgehört"
     r"|(?:be|ge)zahlt|geschickt|gewechselt|gestorben|getrennt|aufgegeben)\b(?!.*\b(?:sondern|mehr)\b)",
     re.IGNORECASE,
 )
-_CALLED = re.compile(r"\b(?:called|named|namens|heißt) (\w+)", re.IGNORECASE)
 # A name with what its bearer does, and neither "The" nor "It".
 _NAMED = re.compile(
     r"(?!(?:The|I|We|It|This|That|There|She|He|They|What|Who|Der|Die|Das|Es|Er|Sie|Wir|Ich|Hier|Da|My|Our)\b)"
@@ -111,7 +103,7 @@ def with_outdated(
 
 def _with_name(fact: FactColumns) -> str:
     """Return the words of a fact, with a name in place of "the user": so most statements were learnt."""
-    return _USER.sub("Alice", words_of(fact.text))
+    return compile_phrases("the user").sub("Alice", words_of(fact.text))
 
 
 def _may_be_pair(fact: FactColumns, prior: KnownFact) -> bool:
@@ -132,12 +124,16 @@ def _are_of_one_value(fact: FactColumns, other: FactColumns) -> bool:
 
 
 def _least(fact: FactColumns, prior: KnownFact) -> float:
+    """Return the probability from which one of two facts makes the other outdated.
+
+    It is higher where the two are not about the same thing, as the built-in embedder tells it, or where one is about
+    somebody whom the other only names at its beginning.
+    """
     other = prior.fact
     if _are_of_one_value(fact, other):
-        return MIN_OTHER_VALUE_PROBABILITY if fact.value != other.value else MIN_PROBABILITY
+        return 0.4 if fact.value != other.value else MIN_PROBABILITY
     is_near = prior.cosine is not None and prior.cosine >= MIN_SAME_THING_COSINE
-    least = MIN_PROBABILITY if is_near else MIN_AFAR_PROBABILITY
-    return least if _others(fact) == _others(other) else max(least, MIN_NAMED_PROBABILITY)
+    return MIN_PROBABILITY if is_near and _others(fact) == _others(other) else MIN_UNSURE_PROBABILITY
 
 
 def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
@@ -150,7 +146,8 @@ def _begins_with_others(fact: FactColumns, other: FactColumns) -> bool:
         return False
     other_subjects, words = _others(other) - _others(fact), LETTERS.findall(_beginning(fact.text))
     said = {*words, *map(str.casefold, words)}
-    called = map(str.casefold, _CALLED.findall(words_of(other.text))) if other_subjects <= ANIMALS else ()
+    called = re.findall(r"\b(?i:called|named|namens|heißt) (\w+)", words_of(other.text))
+    called = [name.casefold() for name in called if other_subjects <= ANIMALS]
     return bool(other_subjects) and (other_subjects <= said or not said.isdisjoint(called))
 
 
@@ -170,7 +167,8 @@ def _others_in(text: str, owner: str) -> frozenset[str]:
     named = _NAMED.match(words_of(text))
     other = [named[1]] if named and named[1].casefold() != owner else []
     first = _beginning(text).casefold()
-    return _RELATIVES.intersection(LETTERS.findall(first)).union(_OF_SOMEBODY.findall(first), other)
+    relatives = (KIN | PARTNERS | load_words("other_people")) - load_words("at_work")
+    return relatives.intersection(LETTERS.findall(first)).union(_SOMEBODYS_COLLEAGUE.findall(first), other)
 
 
 def _may_end(later: FactColumns, earlier: FactColumns) -> bool:

@@ -213,7 +213,6 @@ def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, 
 
 
 def check_active(fact: Fact) -> None:
-    """Raise `Conflict` for a fact that is not active."""
     if fact.state == QUARANTINED:
         raise Conflict(f"The fact {fact.text!r} is quarantined. Nothing was done: confirm it first, or retract it.")
     if fact.state != "active":

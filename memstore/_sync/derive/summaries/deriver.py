@@ -37,9 +37,6 @@ from memstore.models.messages import SESSION_GAP
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork, StaleWork
 
-# Levels above this are no chunks: they repeat its lines, and one question would find the same words six times.
-RECALLED = 1
-
 
 class Summarizer(DeriverTraits, Protocol):
     """Makes summaries of segments. Pure but for the models that it asks."""
@@ -219,12 +216,15 @@ class SummaryDeriver:
 
 
 def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
-    """Return the chunks of summaries; none of one without words."""
+    """Return the chunks of summaries; none of one without words.
+
+    Nor of higher levels: they repeat its lines, and one question would find the same words six times.
+    """
     split = partial(split_text, limit=dependencies.max_chunk_tokens, count=dependencies.count_chunk_tokens)
     parts = [
         (summary, index, span, summary.text[slice(*span)])
         for summary in written
-        if summary.level <= RECALLED and summary.text != extractive.EMPTY_SUMMARY
+        if summary.level <= 1 and summary.text != extractive.EMPTY_SUMMARY
         for index, span in enumerate(split(summary.text))
     ]
     vectors = dependencies.embed([text for *_, text in parts])
