@@ -34,6 +34,11 @@ GONE = (
     "Never mention the Zanzibar incident.",
     "My padel partner is called Quentin.",
 )
+WAITING = (
+    "My sister Noor is allergic to walnuts.",
+    "My manager at Hazelwood Press is called Ann.",
+    "We want to see the Alhambra next spring.",
+)
 TITLES = {"lisbon": "A long weekend in Lisbon", "everyday": "Everyday", "kitchen": "In the kitchen"}
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 
@@ -58,6 +63,9 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
     asked = {"budget": 2000, "reserve": 200, "system": "You are a travel assistant. Use what you remember of Alice."}
     for query in ("What does Tom eat?", QUESTION):
         made = await alice.conversation("lisbon").context(query, **asked)
+    await alice.update(settings={"review_facts": True})
+    await alice.conversation("everyday").add_many([{"role": "user", "content": one} for one in WAITING])
+    await store.derive(user="alice")
     return made.receipt
 
 
@@ -72,7 +80,8 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
         "conversation": (f"{of}/conversations/lisbon", 700),
         "context": (f"{of}/contexts/{receipt.id}", 1000),
         "recall": (f"{of}/recall?{urlencode({'q': 'Who looks after the cat?'})}", 900),
-        "fact": (f"{of}/facts/{past.id}", 900),
+        "fact": (f"{of}/facts/{past.id}", 960),
+        "inbox": (f"{of}/inbox", 700),
         "certificate": (f"{of}/erasures/{gone.id}", 900),
     }
 
@@ -101,7 +110,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
                             await page.goto(path, wait_until="load")
                             await page.screenshot(path=folder / f"{name}-{scheme}.png")
                 async with opened(base, viewport=NARROW, color_scheme="light") as page:
-                    for name in ("overview", "context", "recall"):
+                    for name in ("overview", "context", "recall", "inbox"):
                         await page.goto(shown[name][0], wait_until="load")
                         await page.screenshot(path=folder / f"{name}-phone.png")
 

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.routing import compile_path
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.server.ui.app import PAGES
 from memstore.server.ui.request import url_to
 from tests.browser import CHROMIUM, FLAGS
 from tests.helpers.ui_pages import NAMES, SCRIPT, hostile
@@ -44,6 +46,8 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
     receipt = await hostile(store)
     plain = store.user(NAMES[0])
     fact = (await plain.facts(limit=1))[0]
+    (message,) = await plain.conversation(NAMES[0]).messages(to_seq=1)
+    summary = (await plain.conversation(NAMES[0]).summaries())[0]
     gone = (await plain.erasures())[0]
     hard = url_to("users", NAMES[1])
     of = ["users", NAMES[0]]
@@ -54,9 +58,11 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "conversations"),
         url_to(*of, "conversations", NAMES[0]),
         url_to("users", NAMES[1], "conversations", NAMES[1]),
-        url_to(*of, "messages", fact.sources[0]) if fact.sources else hard,
+        url_to(*of, "messages", message.id),
+        url_to(*of, "summaries", summary.id),
         url_to(*of, "facts", state="all"),
         url_to(*of, "facts", fact.id),
+        url_to(*of, "inbox"),
         url_to(*of, "recall", q=SCRIPT, conversation=SCRIPT),
         url_to(*of, "contexts"),
         url_to(*of, "contexts", receipt.id),
@@ -65,17 +71,27 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "erasures", gone.id),
         url_to("nothing"),
     ]
+    kinds = [compile_path(url_to() + pattern.lstrip("/"))[0] for pattern in PAGES]
+    assert all(any(kind.match(path.partition("?")[0]) for path in paths) for kind in kinds), "each page is looked at"
     async with serving(store, ui_writes=True) as (client, server):
         for scheme in ("light", "dark"):
             async with browsing(str(client.base_url).rstrip("/"), color_scheme=scheme, bypass_csp=False) as page:
                 for path in paths:
                     await page.goto(path, wait_until="load")
-                    assert await _wrong(page) == [], (scheme, path)
-                    await page.set_viewport_size({"width": 400, "height": 800})
-                    assert await page.evaluate("document.documentElement.scrollWidth") <= 400, f"{path} on a phone"
-                    await page.set_viewport_size({"width": 1280, "height": 900})
+                    await _check(page, f"{path}, {scheme}")
+                await page.goto(url_to(*of, "erase", what="conversation", which=NAMES[0]))
+                await page.get_by_role("button", name="Rehearse").click()
+                await page.get_by_role("button", name="Erase", exact=True).wait_for()
+                await _check(page, f"what would be erased, {scheme}")
                 assert [one for one in page.met if "404" not in one] == []
         server.stop()
+
+
+async def _check(page: Any, where: str) -> None:
+    for width in (1280, 400):
+        await page.set_viewport_size({"width": width, "height": 900})
+        assert await _wrong(page) == [], f"{where}, {width} wide"
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, f"{where}, {width} wide"
 
 
 async def _wrong(page: Any) -> list[str]:
@@ -107,6 +123,9 @@ async def test_all_can_be_done_by_keyboard_and_without_script(store: AsyncMemory
         async with browsing(base, java_script_enabled=False, color_scheme="dark") as page:
             await page.goto("/ui/users/alice/facts")
             assert "/ui/sign-in" in page.url
+            async with browsing(base, color_scheme="dark") as scripted:
+                await scripted.goto(page.url)
+                await _check(scripted, "sign in")
             await page.locator("#token:focus").wait_for()
             await page.keyboard.type(str(token.secret))
             await page.keyboard.press("Enter")

@@ -143,6 +143,9 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     await store.derive()
     plain = store.user(NAMES[0])
     place = plain.conversation(NAMES[0])
+    first = [message.id for message in await place.messages(to_seq=2)]
+    for text in (SCRIPT, '"' * 1_900):
+        await plain.add_fact(f"{text} waits", subject=SCRIPT, sources=first, quarantined=True)
     await place.summarize(1, 3)
     (fact, *_) = await plain.facts(subject=SCRIPT, type="preference")
     await plain.edit_fact(fact, text=f"{SCRIPT} likes coffee")
