@@ -25,7 +25,7 @@ import memstore
 from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
 from memstore.errors import MemstoreError
 from memstore.formats import MemoryText
-from memstore.models import Json, Message
+from memstore.models import HAND, Json, Message
 from memstore.settings import load as load_settings
 from memstore.store.embedded import embedded_folder, is_embedded
 
@@ -78,13 +78,17 @@ class MemstoreMemoryProvider(MemoryProvider):
 
     def initialize(self, session_id: str, **options: Any) -> None:
         """Open the store for a session."""
+        self.initialize_for_inspection(session_id, **options)
+        if self._store is None:
+            self._store = memstore.open()
+            self._writer = ThreadPoolExecutor(1, thread_name_prefix="memstore")
+
+    def initialize_for_inspection(self, session_id: str, **options: Any) -> None:
+        """Take over what a session is, for a program that only asks for prompt and tools: no store is opened."""
         profile = options.get("agent_identity")
         self._user = str(options.get("user_id") or os.environ.get("MEMSTORE_HERMES_USER") or profile or "hermes")
         self._session = session_id or "hermes"
         self._writes = options.get("agent_context", "primary") == "primary"
-        if self._store is None:
-            self._store = memstore.open()
-            self._writer = ThreadPoolExecutor(1, thread_name_prefix="memstore")
 
     def system_prompt_block(self) -> str:
         """Return what the model is to know of the tools."""
@@ -150,7 +154,8 @@ class MemstoreMemoryProvider(MemoryProvider):
 
     def handle_tool_call(self, tool_name: str, args: Mapping[str, Any], **options: Any) -> str:
         """Return a tool's result as JSON, of an error what to do."""
-        assert self._store is not None
+        if self._store is None:
+            return json.dumps({"error": "The memory is not open: go on without it, and tell the user."})
         user = self._store.user(self._user)
         try:
             if tool_name == SEARCH:
@@ -169,9 +174,28 @@ class MemstoreMemoryProvider(MemoryProvider):
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Keep what Hermes' own memory tool adds, as a fact."""
-        if action == "add" and content.strip() and self._writes and self._writer is not None:
-            self._writer.submit(self.handle_tool_call, REMEMBER, {"text": content})
+        """Keep what Hermes' own memory tool adds as a fact; follow where it replaces or removes an entry.
+
+        `old_text` of the metadata is a part of that entry.
+        """
+        if self._writes and self._writer is not None:
+            old_text = str((metadata or {}).get("old_text") or "").strip()
+            self._writer.submit(self._mirror, self._user, action, content.strip(), old_text)
+
+    def _mirror(self, user_name: str, action: str, content: str, old_text: str) -> None:
+        assert self._store is not None
+        user = self._store.user(user_name)
+        try:
+            entered = [fact for fact in user.facts() if fact.recipe == HAND and old_text in fact.text]
+            old = entered[0] if old_text and action != "add" and len(entered) == 1 else None
+            if old and action == "remove":
+                user.retract_fact(old)
+            elif old and content:
+                user.edit_fact(old, text=content)
+            elif content and action != "remove":
+                user.add_fact(content)
+        except MemstoreError as error:
+            logger.warning("an entry of Hermes' memory is not kept: %s", error)
 
     def on_session_switch(self, new_session_id: str, **options: Any) -> None:
         """Go on in another session."""

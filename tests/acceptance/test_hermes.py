@@ -38,6 +38,7 @@ def settings(url: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_turn_is_stored_and_told_to_other_sessions_only(provider_class: Any, settings: str) -> None:
     provider = provider_class()
     assert (provider.name, provider.is_available()) == ("memstore", True)
+    assert "not open" in json.loads(provider.handle_tool_call("memstore_search", {"query": "ferry"}))["error"]
     provider.initialize("first", hermes_home="/nowhere", platform="cli", user_id="alice")
     try:
         assert [tool["name"] for tool in provider.get_tool_schemas()] == ["memstore_search", "memstore_remember"]
@@ -67,6 +68,38 @@ def test_a_turn_is_stored_and_told_to_other_sessions_only(provider_class: Any, s
             "Noted.",
         ]
         assert store.stats(user="alice")["pending"] == 0
+
+
+def test_an_entry_that_hermes_replaces_or_removes_is_so_here(provider_class: Any, settings: str) -> None:
+    with memstore.open(settings, settings={"embedder": EMBEDDER}) as store:
+        alice = store.user("alice")
+        alice.conversation("talk").add("user", "I own a kayak.")
+        store.derive()
+        said = {fact.text for fact in alice.facts()}
+        provider = provider_class()
+        provider.initialize("first", user_id="alice")
+        provider.on_memory_write("add", "user", "The user prefers trains.")
+        provider.on_memory_write("add", "memory", "The garage code changes on Mondays.")
+        provider.on_memory_write("replace", "user", "The user prefers night trains.", {"old_text": "prefers trains"})
+        provider.on_memory_write("remove", "memory", "", {"old_text": "garage code"})
+        provider.on_memory_write("remove", "memory", "", {"old_text": "kayak"})
+        provider.on_memory_write("remove", "memory", "")
+        provider.on_memory_write(
+            "replace", "user", "The office closes at six.", metadata={"old_text": "nothing of this"}
+        )
+        provider.shutdown()
+        texts = {"The user prefers night trains.", "The office closes at six."}
+        assert said and {fact.text for fact in alice.facts()} == said | texts
+
+
+def test_a_program_that_inspects_opens_no_store(provider_class: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://nobody@nowhere.invalid/none")
+    provider = provider_class()
+    provider.initialize_for_inspection("first", agent_context="subagent")
+    assert "memstore_search" in provider.system_prompt_block()
+    assert [tool["name"] for tool in provider.get_tool_schemas()] == ["memstore_search"]
+    provider.sync_turn("I own a kayak.", "Nice.")
+    provider.shutdown()
 
 
 def test_a_subagent_reads_and_stores_nothing(provider_class: Any, settings: str) -> None:
