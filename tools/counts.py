@@ -21,12 +21,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "memstore"
 LIMITS = {
-    "module constants": 858,
-    "regular expressions": 164,
-    "comments behind a line": 138,
+    "module constants": 656,
+    "regular expressions": 117,
+    "comments behind a line": 136,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 41_880,
+    "lines": 41_685,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}
