@@ -154,10 +154,18 @@ def _related(text: str, mention: _Said, gap: str, next_gap: str) -> _Said:
 
 def _find_before(gap: str) -> tuple[str, int] | None:
     """Return how a period lies to the date behind these words, and where the words that say so begin."""
+    phrases = {
+        "not": load_phrases("date_not"),
+        "between": load_phrases("date_between"),
+        "after": load_phrases("date_after"),
+        "before": load_phrases("date_before"),
+        "since": load_phrases("date_since"),
+        "through": load_phrases("date_through"),
+    }
     found = [
-        (match.start(), name.removeprefix("date_"))
-        for name in ("date_not", "date_between", "date_after", "date_before", "date_since", "date_through")
-        for match in load_phrases(name).finditer(gap)
+        (match.start(), kind)
+        for kind, pattern in phrases.items()
+        for match in pattern.finditer(gap)
         if load_words("date_prepositions").issuperset(WORD.findall(gap[match.end() :].casefold()))
     ]
     # In Chinese nothing is between words.
@@ -173,8 +181,9 @@ def _find_behind(text: str, stop: int) -> tuple[str, int] | None:
     for words, kind in chinese.items():
         if rest.startswith(words):
             return kind, len(text) - len(rest) + len(words)
-    for kind, name in (("since", "date_since_behind"), ("through", "date_through_behind")):
-        if match := load_phrases(name).match(rest):
+    phrases = {"since": load_phrases("date_since_behind"), "through": load_phrases("date_through_behind")}
+    for kind, pattern in phrases.items():
+        if match := pattern.match(rest):
             return kind, len(text) - len(rest) + match.end()
     return None
 

@@ -62,13 +62,13 @@ async def test_what_is_not_near_ends_only_where_the_reading_is_very_sure(
 ) -> None:
     alice = store.user("alice")
     monkeypatch.setattr(changes, "MIN_SAME_THING_COSINE", 1.0)
-    monkeypatch.setattr(changes, "MIN_AFAR_PROBABILITY", 0.99)
+    monkeypatch.setattr(changes, "MIN_UNSURE_PROBABILITY", 0.99)
     for day, text in enumerate((NADIA, TOM)):
         await say(alice, text, day)
         await store.derive()
     assert await states(alice) == {NADIA: "active", TOM: "active"}
     assert len(read) == 1
-    monkeypatch.setattr(changes, "MIN_AFAR_PROBABILITY", 0.9)
+    monkeypatch.setattr(changes, "MIN_UNSURE_PROBABILITY", 0.9)
     await say(alice, SHED, 2)
     await store.derive()
     assert set((await states(alice)).values()) == {"superseded", "active"}

@@ -250,7 +250,7 @@ def test_bm25_agrees_with_its_formula_by_hand() -> None:
 
     one = part(common, 1, 4) + part(rare, 2, 4)
     other = part(common, 3, 8)
-    own, around = signals.lexical(arrays(chunks), {"a": 1, "b": 2}, Corpus(10, 50), every(chunks))
+    own, around, _ = signals.lexical(arrays(chunks), {"a": 1, "b": 2}, Corpus(10, 50), every(chunks))
     assert own.tolist() == [1, pytest.approx(other / one)]
     assert around.argmax() == 0, "they have no neighbours, being of two roles"
 

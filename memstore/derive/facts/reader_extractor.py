@@ -154,4 +154,5 @@ def _first_person(verb: re.Match[str]) -> str:
         "is": "am", "has": "have", "does": "do", "was": "was", "always": "always", "goes": "go", "isn't": "am not",
         "hasn't": "haven't", "doesn't": "don't", "wasn't": "wasn't",
     }  # fmt: skip
-    return f" {irregular.get(verb[1].replace('’', chr(39)), verb[1].removesuffix('s'))}"
+    word = verb[1].replace("’", "'")
+    return f" {irregular.get(word, word.removesuffix('s'))}"

@@ -35,7 +35,6 @@ _SINGLE = re.compile(
     r"(?<![\w'])'(?!(?:cause|cuz|em|til|tis|twas|bout|n|s|d)\b)(?=[^\s'])((?:[^'\n]|'(?=\w)){1,300}?[.!?,]?)'(?![\w'])",
     re.IGNORECASE,
 )
-_ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
 
 
@@ -69,10 +68,7 @@ class Utterance:
         text = _UNSAID.sub(_blank, self.text).translate(_APOSTROPHES)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
-        text = _without_quotes(text)
-        return _ITEM.sub(
-            lambda match: ("," if match.string[match.start() - 1] not in ":,;" else " ").ljust(len(match[0])), text
-        )
+        return _without_quotes(text)
 
     @cached_property
     def unquoted_text(self) -> str:

@@ -150,8 +150,9 @@ def score_sentence(sentence: str) -> float:
     low, words = sentence.lower(), WORD.findall(sentence.lower())
     is_dated = not _CALENDAR.isdisjoint(words) or load_phrases("when", ignore_case=False).search(low) is not None
     score = 0.15 * bool(NUMBER.search(low)) + 0.2 * is_dated
-    score += 0.2 * bool(load_phrases("matters", ignore_case=False).search(low))
-    score += 0.15 * bool(_phrases("i, my, we, our, ich, mein*, wir, unser*").search(low))
+    matters = load_phrases("matters", ignore_case=False).search(low)
+    speaks_of_self = _phrases("i, my, we, our, ich, mein*, wir, unser*").search(low)
+    score += 0.2 * bool(matters) + 0.15 * bool(speaks_of_self)
     score += 0.1 * min(2, len(NAME.findall(sentence)))
     score -= 0.5 * is_question(low)
     score -= 0.4 * bool(load_phrases("pleasantries", ignore_case=False, opens=True).match(low))
@@ -243,9 +244,8 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_asked:
                     is_first = False
-                    if load_phrases("proposes", ignore_case=False).search(low) or (
-                        proposal is None and speaker == ASSISTANT_SPEAKER
-                    ):
+                    proposes = load_phrases("proposes", ignore_case=False).search(low)
+                    if proposes or (proposal is None and speaker == ASSISTANT_SPEAKER):
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_asked else None
         earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
@@ -309,12 +309,8 @@ def _spoken(text: str) -> list[str]:
 
 def _agrees(text: str) -> bool:
     words = _spoken(text)
-    return (
-        words == ["that"]
-        or "+1" in words
-        or "👍" in words
-        or load_phrases("agrees", ignore_case=False).search(text) is not None
-    )
+    has_sign = words == ["that"] or "+1" in words or "👍" in words
+    return has_sign or load_phrases("agrees", ignore_case=False).search(text) is not None
 
 
 _CUT = re.compile(
