@@ -11,15 +11,14 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from copy import copy
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Generic, LiteralString, TypeVar
+from typing import Any, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
 from psycopg.errors import InsufficientPrivilege
-from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
+from psycopg.rows import kwargs_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from memstore import ids
@@ -30,38 +29,16 @@ from memstore.store import webhook_events
 from memstore.store.connections import WatchedConnection, configure, options_of
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.index_cache import IndexCache
+from memstore.store.reads import Read as Read, read_all as read_all, read_one as read_one
 from memstore.store.roles import Capabilities, capabilities
 from memstore.store.sql import expand_rows, statements
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 SECONDS_FOR_A_CONNECTION = 15.0
 ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
 REVIVE_AFTER_SECONDS = 4.0
 SQL = statements("database")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Read(Generic[T_co]):
-    """A statement that reads, and the function that builds its result; the user's id is added when it is sent.
-
-    Reads that were sent together are asked for their results one by one: `Transaction.result`.
-    """
-
-    statement: LiteralString
-    values: Mapping[str, Any]
-    result: Callable[[list[Any]], T_co]
-    rows: AsyncRowFactory[Any] = tuple_row
-
-
-def read_all(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[list[T]]:
-    """Return the read of every row, each built from its columns."""
-    return Read(statement, values, list, kwargs_row(build))
-
-
-def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[T | None]:
-    return Read(statement, values, lambda rows: rows[0] if rows else None, kwargs_row(build))
 
 
 # What a member may do in a space; None without a grant.
