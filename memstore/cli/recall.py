@@ -209,6 +209,36 @@ def review(
             _ask_about(scope, waiting)
 
 
+def tidy(
+    user: options.UserOption,
+    accept: Annotated[list[str] | None, option("ID", "End this plan; may be repeated. all: each.")] = None,
+    refuse: Annotated[list[str] | None, option("ID", "Keep this plan as it is; may be repeated. all: each.")] = None,
+    undo: Annotated[str | None, option("CHANGE", "Undo what was accepted together with this change.")] = None,
+) -> None:
+    """Propose to end plans whose time has passed, such as "next month", said in May. Nothing changes unless accepted."""
+    with open_store() as store:
+        scope = store.user(user)
+        if undo:
+            done = scope.undo_tidy(scope.resolve_id(undo, kind="change"))
+            _print_changes(done, done)
+            return
+        proposals = scope.tidy()
+        if accept or refuse:
+            every = [proposal.fact.id for proposal in proposals]
+            chosen = [
+                every if "all" in names else [scope.resolve_id(name, kind="fact") for name in names]
+                for names in (accept or (), refuse or ())
+            ]
+            done = scope.decide_tidy(accept=chosen[0], refuse=chosen[1])
+            _print_changes(done, done)
+            return
+    rows = [
+        (output.short_id(each.fact.id), f"{each.ends_at:%Y-%m-%d}", each.fact.text, " … ".join(each.quotes))
+        for each in proposals
+    ]
+    output.print_rows(proposals, ("id", "over on", "fact", "said"), rows, "nothing is proposed")
+
+
 def _read_inbox(scope: UserScope) -> list[InboxItem]:
     waiting: list[InboxItem] = []
     while page := scope.inbox(before=waiting[-1].fact if waiting else None, limit=500):

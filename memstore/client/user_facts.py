@@ -36,6 +36,7 @@ from memstore.models import (
     Importance,
     InboxItem,
     Profile,
+    TidyProposal,
     latest_first,
 )
 from memstore.models.facts import with_state_now
@@ -282,14 +283,19 @@ class AsyncUserFacts:
         They are in no context, recall or profile. `review` accepts and refuses them.
         """
         waiting = await self.facts(state=QUARANTINED, limit=limit, before=before)
-        said = [span.message_id for fact in waiting for span in fact.spans]
+        quotes = await self._quotes(waiting)
+        return [InboxItem(fact, quotes[fact.id]) for fact in waiting]
+
+    async def _quotes(self, said: Sequence[Fact]) -> dict[UUID, tuple[str, ...]]:
+        """Return the words that say each of these facts."""
+        spans = [span for fact in said for span in fact.spans]
         async with self._database.user_transaction(self.id) as tx:
-            texts = {id: message.text or "" for id, message in (await messages.by_ids(tx, said)).items()}
-        items = []
-        for fact in waiting:
-            quotes = (_quote(texts[span.message_id], span) for span in fact.spans if span.message_id in texts)
-            items.append(InboxItem(fact, tuple(quotes)))
-        return items
+            sources = await messages.by_ids(tx, [span.message_id for span in spans])
+        texts = {id: message.text or "" for id, message in sources.items()}
+        return {
+            fact.id: tuple(_quote(texts[span.message_id], span) for span in fact.spans if span.message_id in texts)
+            for fact in said
+        }
 
     async def review(
         self, *, accept: Sequence[Fact | UUID] = (), refuse: Sequence[Fact | UUID] = ()
@@ -306,6 +312,39 @@ class AsyncUserFacts:
         in_order = sorted(known.values(), key=lambda fact: (fact.occurred_at, fact.id))
         accepted = [await self.confirm_fact(fact) for fact in in_order]
         return accepted, [await self.retract_fact(fact) for fact in refuse]
+
+    async def tidy(self) -> list[TidyProposal]:
+        """Return plans whose time has passed ("next month", said in May), with when it had and the words that say them.
+
+        Nothing changes before `decide_tidy` accepts one. What is pinned, or was edited by hand, is never proposed.
+        """
+        from memstore.derive.facts import tidy
+
+        async with self._database.user_transaction(self.id) as tx:
+            passed = await tidy.passed_plans(tx)
+        quotes = await self._quotes([fact for fact, _ in passed])
+        return [TidyProposal(fact, ends_at, quotes[fact.id]) for fact, ends_at in passed]
+
+    async def decide_tidy(
+        self, *, accept: Sequence[Fact | UUID] = (), refuse: Sequence[Fact | UUID] = ()
+    ) -> list[FactChange]:
+        """Accept and refuse proposals of `tidy`, by their facts; return the changes.
+
+        An accepted plan has ended, as by `edit_fact` with `valid_to`. What was decided is not proposed again until the
+        plan is said again. Raises `NotFound`, and changes nothing, for a fact of which nothing is proposed.
+        """
+        from memstore.derive.facts import tidy
+
+        return await tidy.decide(self._database, self.id, to_uuids(accept, "accept"), to_uuids(refuse, "refuse"))
+
+    async def undo_tidy(self, change: FactChange | UUID) -> list[FactChange]:
+        """Undo a change by which `decide_tidy` ended a plan, and those that it made with it; return the undoing changes.
+
+        All or none: raises `Conflict` if one of the facts was changed again since.
+        """
+        from memstore.derive.facts import tidy
+
+        return await tidy.undo_together(self._database, self.id, to_uuid(change))
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.

@@ -29,6 +29,7 @@ from memstore.models.facts import (
     MODEL_TYPES as MODEL_TYPES,
     NORMAL as NORMAL,
     QUARANTINED as QUARANTINED,
+    TIDY as TIDY,
     TYPE_ORDER as TYPE_ORDER,
     UNIMPORTANT as UNIMPORTANT,
     Edge as Edge,
@@ -43,6 +44,7 @@ from memstore.models.facts import (
     Importance as Importance,
     InboxItem as InboxItem,
     KnownFact as KnownFact,
+    TidyProposal as TidyProposal,
     kind_of as kind_of,
     latest_first as latest_first,
 )

@@ -110,6 +110,8 @@ STORED_ACTIVE = ("active", "ended", "expired")
 FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
 # The recipe and the actor of what people enter themselves.
 HAND = "hand"
+# The actor of a refusal to end a plan.
+TIDY = "tidy"
 
 
 def with_state_now(fact: Fact) -> Fact:
@@ -218,4 +220,13 @@ class InboxItem:
     """A fact that waits until a person accepts it, and the words that say it."""
 
     fact: Fact
+    quotes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TidyProposal:
+    """A plan whose time has passed: when it had, and the words that say it."""
+
+    fact: Fact
+    ends_at: datetime
     quotes: tuple[str, ...]

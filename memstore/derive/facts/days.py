@@ -1,4 +1,4 @@
-"""The last day that a plan names, where it follows from the day on which it was said: "dentist on Friday at 8". Pure.
+"""When what a plan names is over, where it follows from the day on which it was said: "dentist on Friday at 8". Pure.
 
 English and German. A plan that vanishes early is worse than one without an end, so one day alone is believed: not two,
 not what comes again ("every Friday"), begins then ("starts on Monday"), lasts ("for two weeks") or may be another day
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, time, timedelta
 
-from memstore.language import number_words
+from memstore.language import load_numbers, number_words
 
 WEEKDAYS = number_words("weekdays", "en", "de", start=0) | number_words("short_weekdays", start=0)
 MONTHS = number_words("months", "en", "de") | number_words("short_months", "en", "de")
@@ -24,13 +24,26 @@ _DAY = re.compile(
     r"|\b(?P<after>übermorgen)\b|\b(?P<tomorrow>tomorrow|(?-i:morgen))\b",
     re.IGNORECASE,
 )
-_UNSURE = re.compile(
-    r"\b(?:every|each|always|usually|mostly|weekly|monthly|yearly|annual\w*|jede[nrsm]?|immer|meistens|wöchentlich\w*"
+# What comes again, or begins then.
+_LASTING = (
+    r"every|each|always|usually|mostly|weekly|monthly|yearly|annual\w*|jede[nrsm]?|immer|meistens|wöchentlich\w*"
     rf"|monatlich\w*|jährlich\w*|(?:{_WEEKDAY})s"
-    r"|next|last|this|today|tonight|nächste\w*|übernächste\w*|letzte\w*|heute|guten"
-    r"|weeks?|days|nights?|months?|wochen?|tagen?|nächten?|monaten?"
     r"|from|since|after|starts?|starting|as of|begins?|beginning|ab|seit|nach|vom|fang\w*|anfang\w*|beginn\w*"
+)
+_UNSURE = re.compile(
+    rf"\b(?:{_LASTING}|next|last|this|today|tonight|nächste\w*|übernächste\w*|letzte\w*|heute|guten"
+    r"|weeks?|days|nights?|months?|wochen?|tagen?|nächten?|monaten?"
     r"|said|says|told|called|asked|was|were|sagte|sagt|meinte|rief|war|(?-i:may) \d|\d (?-i:may))\b",
+    re.IGNORECASE,
+)
+# Of few and of a pair as many as may be meant.
+_COUNTS = load_numbers("en", "de") | {"a": 1, "an": 1, "einer": 1, "einem": 1, "couple of": 3, "few": 5, "paar": 5}
+_LENGTHS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 31, "monat": 31, "year": 366, "jahr": 366}
+_PERIOD = re.compile(
+    r"\b(?:(?P<in>in)|(?P<next>next|nächste[mnrs]?)|this|diese[mnrs]?)(?: an?(?= few| couple)| ein(?:em|er)?(?= paar))?"
+    rf"(?: (?P<count>\d\d?|{'|'.join(sorted(_COUNTS, key=len, reverse=True))}))?"
+    rf" (?P<unit>{'|'.join(_LENGTHS)}|{_WEEKDAY})(?:end|nende|e?n|e|s)?\b"
+    r"|\b(?P<today>today|tonight|heute)\b",
     re.IGNORECASE,
 )
 
@@ -48,6 +61,34 @@ def end_of_plan(words: str, said_at: datetime) -> datetime | None:
     if day is None or weekdays - {day.weekday()}:
         return None
     return datetime.combine(day + timedelta(days=1), time(), UTC)
+
+
+def end_of_period(words: str, said_at: datetime) -> datetime | None:
+    """Return when the last period is over that a plan names, however it is meant: "next month", "in two weeks".
+
+    >>> end_of_period("We're going camping next month.", datetime(2026, 5, 25, tzinfo=UTC)).date()
+    datetime.date(2026, 7, 1)
+    """
+    said = said_at.astimezone(UTC).date()
+    named = [] if re.search(rf"\b(?:{_LASTING})\b", words, re.IGNORECASE) else _PERIOD.finditer(words)
+    ends = [_end(match, said) for match in named if match["count"] or not match["in"]]
+    return datetime.combine(max(ends), time(), UTC) if ends else None
+
+
+def _end(match: re.Match[str], said: date) -> date:
+    """Return the first day after a period; a week that is named on a Sunday may be the next one."""
+    ahead, unit, count = bool(match["next"]), (match["unit"] or "day").casefold(), match["count"]
+    if count:
+        number = int(count) if count.isdigit() else _COUNTS[count.casefold()]
+        return said + timedelta(days=_LENGTHS.get(unit, 7) * (number + 1))
+    if unit in WEEKDAYS:
+        return said + timedelta(days=((WEEKDAYS[unit] - said.weekday()) % 7 or 7) + 7 * ahead + 1)
+    if unit in ("week", "woche"):
+        return said + timedelta(days=7 - (said.weekday() + 1) % 7 + 1 + 7 * ahead)
+    if unit in ("month", "monat"):
+        months = said.year * 12 + said.month + ahead
+        return date(months // 12, months % 12 + 1, 1)
+    return date(said.year + 1 + ahead, 1, 1) if unit in ("year", "jahr") else said + timedelta(days=1 + ahead)
 
 
 def _day(match: re.Match[str], said: date) -> date | None:

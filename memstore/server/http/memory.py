@@ -12,7 +12,20 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StrictBo
 from memstore.derive.facts.manual_edits import COLUMN_LIMITS
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import to_utc
-from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, InboxItem, Json, Role, Tier
+from memstore.models import (
+    FACT_TYPES,
+    NORMAL,
+    Fact,
+    FactChange,
+    FactKind,
+    Hit,
+    Importance,
+    InboxItem,
+    Json,
+    Role,
+    TidyProposal,
+    Tier,
+)
 from memstore.server.http.dependencies import MAX_LIMIT, USER, ConversationDep, Page, PageParams, StrictModel, UserDep
 
 contexts = APIRouter(prefix=USER, tags=["contexts"])
@@ -215,7 +228,7 @@ async def get_profile(user: UserDep, params: Annotated[ProfileParams, Query()]) 
 
 
 class ReviewRequest(StrictModel):
-    """Facts of the inbox that are accepted, and those that are refused."""
+    """Facts that are accepted, and those that are refused."""
 
     accept: list[UUID] = Field([], max_length=1000)
     refuse: list[UUID] = Field([], max_length=1000)
@@ -239,6 +252,24 @@ async def review_inbox(user: UserDep, body: ReviewRequest) -> ReviewResponse:
     """Accept and refuse facts of the inbox: accepted ones are found from now on, refused ones do not come back."""
     accepted, refused = await user.review(accept=body.accept, refuse=body.refuse)
     return ReviewResponse(accepted=accepted, refused=refused)
+
+
+@facts.get("/tidy")
+async def list_tidy(user: UserDep) -> list[TidyProposal]:
+    """Return plans whose time has passed, when it had, and the words that say them."""
+    return await user.tidy()
+
+
+@facts.post("/tidy")
+async def decide_tidy(user: UserDep, body: ReviewRequest) -> list[FactChange]:
+    """End the plans that are accepted; those that are refused stay as they are, and are not proposed again."""
+    return await user.decide_tidy(accept=body.accept, refuse=body.refuse)
+
+
+@facts.post("/tidy/{change}/undo")
+async def undo_tidy(user: UserDep, change: UUID) -> list[FactChange]:
+    """Undo a change that ended a plan, and those that were made with it; 409 if a fact was changed again since."""
+    return await user.undo_tidy(change)
 
 
 @facts.get("/facts/{fact}")

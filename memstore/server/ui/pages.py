@@ -152,14 +152,18 @@ async def list_facts(ui: UIRequest) -> Response:
 async def show_inbox(ui: UIRequest) -> Response:
     (last,) = ui.position(tuple[UUID]) or (None,)
     rows = await ui.user.inbox(before=last, limit=PAGE_SIZE + 1)
-    return ui.list_page("inbox.html", "items", rows)
+    return ui.list_page("inbox.html", "items", rows, passed=[] if last else await ui.user.tidy())
 
 
 async def review(ui: UIRequest) -> Response:
-    """Accept or refuse a fact, or all that a page shows; lead back to what still waits."""
+    """Accept or refuse a fact, or all that a page shows, or end or keep plans; lead back to what still waits."""
     fields = await ui.form()
-    accept, refuse = ([_read_id(id) for id in fields.get(action, "").split()] for action in ("accept", "refuse"))
+    accept, refuse, end, keep = (
+        [_read_id(id) for id in fields.get(action, "").split()] for action in ("accept", "refuse", "end", "keep")
+    )
     await ui.user.review(accept=accept, refuse=refuse)
+    if end or keep:
+        await ui.user.decide_tidy(accept=end, refuse=keep)
     return redirect(url_to("users", ui.owner, "inbox"))
 
 

@@ -295,19 +295,24 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
             raise Conflict(
                 f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
-        made = facts.reverse(tx, done, _fact(tx, done.fact_id), actor=HAND)
-        if made.after.get("state") == QUARANTINED:
-            chunks.remove(tx, [made.fact_id])
-        if done.action == "edited" and done.other_id is not None:
-            edited = _fact(tx, done.other_id)
-            check_active(edited)
-            facts.change(tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted")
-        if done.action == "edited":
-            reactivate_superseded(tx, done.other_id or done.fact_id, made.at, since=done.at)
-        elif made.action in ("retracted", QUARANTINED):
-            reactivate_superseded(tx, done.fact_id, made.at)
-        supersede_again(tx, done.fact_id, done.at, made.at)
-        return made
+        return undo_in(tx, done)
+
+
+def undo_in(tx: Transaction, done: FactChange) -> FactChange:
+    """Undo a change in a transaction that has locked the user."""
+    made = facts.reverse(tx, done, _fact(tx, done.fact_id), actor=HAND)
+    if made.after.get("state") == QUARANTINED:
+        chunks.remove(tx, [made.fact_id])
+    if done.action == "edited" and done.other_id is not None:
+        edited = _fact(tx, done.other_id)
+        check_active(edited)
+        facts.change(tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted")
+    if done.action == "edited":
+        reactivate_superseded(tx, done.other_id or done.fact_id, made.at, since=done.at)
+    elif made.action in ("retracted", QUARANTINED):
+        reactivate_superseded(tx, done.fact_id, made.at)
+    supersede_again(tx, done.fact_id, done.at, made.at)
+    return made
 
 
 def _fact(tx: Transaction, fact_id: UUID) -> Fact:
