@@ -32,7 +32,8 @@ command(app, takes_database=False)(demo.demo)
 for function in (
     import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
     recall.recall, recall.context, chat.chat, recall.facts, recall.review, recall.tidy, recall.profile, server.mcp,
-    server.hook, recall.users, recall.conversations, erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
+    server.hook, recall.users, recall.conversations, erase.erase, erase.erasures, erase.verify_erasure, doctor.stats,
+    doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)
 app.add_typer(derive.backfill_app, name="backfill")

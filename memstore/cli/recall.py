@@ -215,7 +215,7 @@ def tidy(
     refuse: Annotated[list[str] | None, option("ID", "Keep this plan as it is; may be repeated. all: each.")] = None,
     undo: Annotated[str | None, option("CHANGE", "Undo what was accepted together with this change.")] = None,
 ) -> None:
-    """Propose to end plans whose time has passed, such as "next month", said in May. Nothing changes unless accepted."""
+    """Propose to end plans whose time has passed ("next month", said in May); nothing changes unless accepted."""
     with open_store() as store:
         scope = store.user(user)
         if undo:

@@ -338,7 +338,7 @@ class UserFacts:
         return tidy.decide(self._database, self.id, to_uuids(accept, "accept"), to_uuids(refuse, "refuse"))
 
     def undo_tidy(self, change: FactChange | UUID) -> list[FactChange]:
-        """Undo a change by which `decide_tidy` ended a plan, and those that it made with it; return the undoing changes.
+        """Undo a change by which `decide_tidy` ended a plan, and those made with it; return the changes that did so.
 
         All or none: raises `Conflict` if one of the facts was changed again since.
         """

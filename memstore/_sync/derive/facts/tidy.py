@@ -58,7 +58,5 @@ def undo_together(database: Database, user_id: UUID, change_id: UUID) -> list[Fa
         chunks.lock_user(tx)
         ended = tidy.ended_with(tx, change_id)
         if change_id not in {change.id for change in ended}:
-            raise NotFound(
-                f"The change {change_id} ended no fact: `tidy` and the history of a fact name those that did."
-            )
+            raise NotFound(f"The change {change_id} ended no plan: the history of a fact has those that did.")
         return [undo_in(tx, change) for change in ended]
