@@ -59,7 +59,5 @@ async def undo_together(database: Database, user_id: UUID, change_id: UUID) -> l
         await chunks.lock_user(tx)
         ended = await tidy.ended_with(tx, change_id)
         if change_id not in {change.id for change in ended}:
-            raise NotFound(
-                f"The change {change_id} ended no plan: the history of a fact has those that did."
-            )
+            raise NotFound(f"The change {change_id} ended no plan: the history of a fact has those that did.")
         return [await undo_in(tx, change) for change in ended]
