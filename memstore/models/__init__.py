@@ -29,7 +29,6 @@ from memstore.models.facts import (
     MODEL_TYPES as MODEL_TYPES,
     NORMAL as NORMAL,
     QUARANTINED as QUARANTINED,
-    TIDY as TIDY,
     TYPE_ORDER as TYPE_ORDER,
     UNIMPORTANT as UNIMPORTANT,
     Edge as Edge,

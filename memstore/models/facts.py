@@ -110,8 +110,6 @@ STORED_ACTIVE = ("active", "ended", "expired")
 FACT_STATES = (*STORED_ACTIVE, QUARANTINED, "superseded", "retracted", "erased")
 # The recipe and the actor of what people enter themselves.
 HAND = "hand"
-# The actor of a refusal to end a plan.
-TIDY = "tidy"
 
 
 def with_state_now(fact: Fact) -> Fact:

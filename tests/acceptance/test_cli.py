@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -496,6 +497,16 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     assert here("review", *of_alice, "--accept", str(waiting.id)[:8]).json["accepted"][0]["state"] == "active"
     assert here("review", "-u", "alice", "--refuse", "all").out == "0 accepted, 0 refused\n"
     assert here("fact", "confirm", str(waiting.id)[:8], *of_alice).json["state"] == "active"
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        may = store.user("alice").conversation("may")
+        may.add("user", "I'm going camping next month.", occurred_at=datetime(2026, 5, 25, tzinfo=UTC))
+        store.derive()
+    row = here("tidy", "-u", "alice").out.split("\t")
+    assert (row[1], "camping" in row[2]) == ("2026-07-01", True)
+    (change,) = here("tidy", *of_alice, "--accept", row[0]).json
+    assert (change["action"], here("tidy", *of_alice).json) == ("edited", [])
+    assert here("tidy", *of_alice, "--undo", change["id"]).json[0]["undoes"] == change["id"]
+    assert here("tidy", *of_alice, "--refuse", "all").json == []
     assert here("fact", "retract", str(waiting.id)[:12], "-u", "bo").code == 2, "another user's"
     mark = ("fact", "mark", str(waiting.id), "-u", "alice")
     assert "(identity, active, pinned)" in here(*mark, "--importance", "pinned").out

@@ -94,6 +94,29 @@ async def test_facts_by_hand_and_back(client: httpx.AsyncClient) -> None:
     assert (await ok(client, "POST", path("alice", "changes", retracted["id"], "undo")))["undoes"] == retracted["id"]
 
 
+async def test_plans_whose_time_has_passed_are_ended_and_back(client: httpx.AsyncClient) -> None:
+    told = [
+        {"role": "user", "content": text, "occurred_at": "2026-05-25T10:00:00Z"}
+        for text in ("I'm going camping next month.", "I have a dentist appointment next week.")
+    ]
+    await ok(client, "POST", path("alice", "conversations", "may", "messages"), {"messages": told})
+    await ok(client, "POST", path("alice", "derive"))
+    tidy = path("alice", "tidy")
+    proposals = await ok(client, "GET", tidy)
+    assert {proposal["ends_at"][:10] for proposal in proposals} == {"2026-06-08", "2026-07-01"}
+    (ended, kept) = (proposal["fact"]["id"] for proposal in proposals)
+    unknown = await client.post(tidy, json={"accept": [ended, str(uuid4())]})
+    assert (unknown.status_code, len(await ok(client, "GET", tidy))) == (404, 2)
+    changes = await ok(client, "POST", tidy, {"accept": [ended], "refuse": [kept]})
+    assert [change["action"] for change in changes if change["fact_id"] == ended] == ["edited"]
+    assert (await ok(client, "GET", path("alice", "facts", ended)))["state"] == "ended"
+    assert await ok(client, "GET", tidy) == []
+    (change,) = (change["id"] for change in changes if change["fact_id"] == ended)
+    assert [undone["fact_id"] for undone in await ok(client, "POST", f"{tidy}/{change}/undo")] == [ended]
+    assert (await ok(client, "GET", path("alice", "facts", ended)))["state"] == "active"
+    assert (await client.post(f"{tidy}/{change}/undo")).status_code == 409
+
+
 async def test_what_was_said_is_erased_with_a_certificate_that_is_verified(
     client: httpx.AsyncClient, store: AsyncMemoryStore
 ) -> None:

@@ -345,3 +345,22 @@ async def test_the_inbox_shows_the_words_and_takes_one_or_all(store: AsyncMemory
         assert (await client.post("/ui/users/alice/inbox", data={"accept": "x"}, headers=OURS)).status_code == 422
         assert "Nothing waits" in (await client.get("/ui/users/alice/inbox")).text
     assert {str(fact.id) for fact in await alice.facts()} == set(others)
+
+
+async def test_the_inbox_ends_and_keeps_plans_whose_time_has_passed(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for text in ("I'm going camping next month.", "I have a dentist appointment next week."):
+        await alice.conversation("may").add("user", text, occurred_at=datetime(2026, 5, 25, tzinfo=UTC))
+    await store.derive()
+    end, keep = ((each.fact.id, each.quotes[0]) for each in await alice.tidy())
+    async with looking(store) as client:
+        page = (await client.get("/ui/users/alice/inbox")).text
+        assert all(str(escape(quote)) in page for _, quote in (end, keep)) and "End all" not in page
+    async with looking(store, writes=True) as client:
+        page = (await client.get("/ui/users/alice/inbox")).text
+        assert ("End all 2" in page, "Nothing waits" in page) == (True, False)
+        for name, (id, _) in (("end", end), ("keep", keep)):
+            answer = await client.post("/ui/users/alice/inbox", data={name: str(id)}, headers=OURS)
+            assert answer.status_code == 303
+        assert "Nothing waits" in (await client.get("/ui/users/alice/inbox")).text
+    assert [(await alice.fact(id)).state for id, _ in (end, keep)] == ["ended", "active"]

@@ -26,7 +26,13 @@ async def shown(store: AsyncMemoryStore, user: str = "alice") -> tuple[Any, ...]
     hits = await scope.recall("What do I plan?", limit=50)
     context = await scope.conversation("new").context("What do I plan?", budget=2000)
     histories = [await scope.fact_history(fact) for fact in facts]
-    return facts, [(hit.text, hit.valid_to) for hit in hits], (await scope.profile(400)).text, context.messages, histories
+    return (
+        facts,
+        [(hit.text, hit.valid_to) for hit in hits],
+        (await scope.profile(400)).text,
+        context.messages,
+        histories,
+    )
 
 
 async def proposed(store: AsyncMemoryStore, user: str = "alice") -> dict[str, Fact]:

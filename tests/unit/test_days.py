@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstore.derive.facts.days import end_of_plan
+from memstore.derive.facts.days import end_of_period, end_of_plan
 
 TUESDAY = datetime(2026, 10, 6, 9, tzinfo=UTC)
 
@@ -65,3 +65,45 @@ TUESDAY = datetime(2026, 10, 6, 9, tzinfo=UTC)
 def test_the_last_day_of_a_plan(words: str, last: str | None) -> None:
     end = end_of_plan(words, TUESDAY)
     assert (None if end is None else (end - timedelta(days=1)).date().isoformat()) == last
+
+
+@pytest.mark.parametrize(
+    ("words", "over"),
+    [
+        ("camping next month", "2026-12-01"),
+        ("a conference this month", "2026-11-01"),
+        ("Umzug diesen Monat", "2026-11-01"),
+        ("a meeting next week", "2026-10-19"),
+        ("hiking this weekend", "2026-10-12"),
+        ("am nächsten Wochenende zelten", "2026-10-19"),
+        ("we go to Porto next year", "2028-01-01"),
+        ("dieses Jahr nach Porto", "2027-01-01"),
+        ("lunch next Friday", "2026-10-17"),
+        ("lunch this Friday", "2026-10-10"),
+        ("paella tonight", "2026-10-07"),
+        ("the exam is in two weeks", "2026-10-27"),
+        ("die Prüfung ist in drei Wochen", "2026-11-03"),
+        ("die Prüfung ist in ein paar Tagen", "2026-10-12"),
+        ("more advertisements in the next few months", "2027-04-10"),
+        ("an interview in a couple of days", "2026-10-10"),
+        ("this week or next month", "2026-12-01"),
+        ("in the next two Friday", "2026-10-27"),
+        ("a new job starting next month", None),
+        ("from next week on", None),
+        ("choir every week this year", None),
+        ("in week 42", None),
+        ("soon", None),
+        ("last month", None),
+        ("next time", None),
+    ],
+)
+def test_a_period_is_over_however_it_was_meant(words: str, over: str | None) -> None:
+    end = end_of_period(words, TUESDAY)
+    assert end == (None if over is None else datetime.fromisoformat(f"{over}T00:00Z"))
+
+
+def test_a_week_that_is_named_on_a_sunday_may_be_the_one_that_begins() -> None:
+    sunday, december = datetime(2026, 10, 11, tzinfo=UTC), datetime(2026, 12, 31, tzinfo=UTC)
+    assert end_of_period("this week", sunday) == datetime(2026, 10, 19, tzinfo=UTC)
+    assert end_of_period("this month", december) == datetime(2027, 1, 1, tzinfo=UTC)
+    assert end_of_period("next month", december) == datetime(2027, 2, 1, tzinfo=UTC)

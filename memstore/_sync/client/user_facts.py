@@ -316,7 +316,7 @@ class UserFacts:
     def tidy(self) -> list[TidyProposal]:
         """Return plans whose time has passed ("next month", said in May), with when it had and the words that say them.
 
-        Nothing changes before `decide_tidy` accepts one. What is pinned, or was edited by hand, is never proposed.
+        Nothing changes before `decide_tidy` accepts one. Pinned facts, and those edited by hand, are never proposed.
         """
         from memstore._sync.derive.facts import tidy
 
@@ -330,8 +330,8 @@ class UserFacts:
     ) -> list[FactChange]:
         """Accept and refuse proposals of `tidy`, by their facts; return the changes.
 
-        An accepted plan has ended, as by `edit_fact` with `valid_to`. What was decided is not proposed again until the
-        plan is said again. Raises `NotFound`, and changes nothing, for a fact of which nothing is proposed.
+        An accepted plan has ended, as by `edit_fact` with `valid_to`. It is not proposed again until it is said again,
+        nor is a refused one. Raises `NotFound`, and changes nothing, for a fact of which nothing is proposed.
         """
         from memstore._sync.derive.facts import tidy
 

@@ -14,18 +14,16 @@ from memstore.derive.facts.manual_edits import undo_in
 from memstore.derive.facts.normalization import PLAN
 from memstore.derive.facts.quotations import words_of
 from memstore.errors import NotFound
-from memstore.models import HAND, TIDY, Fact, FactChange
+from memstore.models import HAND, Fact, FactChange
 from memstore.store import chunks, facts, tidy
 from memstore.store.database import Database, Transaction
-
-# A decision stays one when its day is over.
-PASSING_TYPES = (PLAN, "task", "goal")
 
 
 async def passed_plans(tx: Transaction) -> list[tuple[Fact, datetime]]:
     """Return plans whose time has passed, and when it had."""
     now = datetime.now(UTC)
-    plans = await tidy.open_plans(tx, PASSING_TYPES)
+    # A decision stays one when its day is over.
+    plans = await tidy.open_plans(tx, [PLAN, "task", "goal"])
     ends = [(fact, end_of_period(words_of(fact.text), said_at)) for fact, said_at in plans]
     return [
         (fact, end)
@@ -47,7 +45,7 @@ async def decide(
         for id, (fact, end) in passed.items():
             at = changes[0].at if changes else None
             if id in refuse:
-                changes.append(await facts.change(tx, fact, "confirmed", actor=TIDY, at=at))
+                changes.append(await facts.change(tx, fact, "confirmed", actor="tidy", at=at))
             elif id in accept:
                 changes.append(await facts.change(tx, fact, "edited", actor=HAND, at=at, valid_to=end))
         return changes

@@ -17,16 +17,14 @@ from memstore.derive.facts.days import end_of_period
 from memstore.derive.facts.normalization import PLAN
 from memstore.derive.facts.quotations import words_of
 from memstore.errors import NotFound
-from memstore.models import HAND, TIDY, Fact, FactChange
-
-# A decision stays one when its day is over.
-PASSING_TYPES = (PLAN, "task", "goal")
+from memstore.models import HAND, Fact, FactChange
 
 
 def passed_plans(tx: Transaction) -> list[tuple[Fact, datetime]]:
     """Return plans whose time has passed, and when it had."""
     now = datetime.now(UTC)
-    plans = tidy.open_plans(tx, PASSING_TYPES)
+    # A decision stays one when its day is over.
+    plans = tidy.open_plans(tx, [PLAN, "task", "goal"])
     ends = [(fact, end_of_period(words_of(fact.text), said_at)) for fact, said_at in plans]
     return [
         (fact, end)
@@ -46,7 +44,7 @@ def decide(database: Database, user_id: UUID, accept: Collection[UUID], refuse: 
         for id, (fact, end) in passed.items():
             at = changes[0].at if changes else None
             if id in refuse:
-                changes.append(facts.change(tx, fact, "confirmed", actor=TIDY, at=at))
+                changes.append(facts.change(tx, fact, "confirmed", actor="tidy", at=at))
             elif id in accept:
                 changes.append(facts.change(tx, fact, "edited", actor=HAND, at=at, valid_to=end))
         return changes
