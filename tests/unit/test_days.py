@@ -90,6 +90,7 @@ def test_the_last_day_of_a_plan(words: str, last: str | None) -> None:
         ("in the next two Friday", "2026-10-27"),
         ("a new job starting next month", None),
         ("from next week on", None),
+        ("Urlaub nach dieser Woche", None),
         ("choir every week this year", None),
         ("in week 42", None),
         ("soon", None),

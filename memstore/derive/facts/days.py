@@ -28,10 +28,11 @@ _DAY = re.compile(
 _LASTING = (
     r"every|each|always|usually|mostly|weekly|monthly|yearly|annual\w*|jede[nrsm]?|immer|meistens|wöchentlich\w*"
     rf"|monatlich\w*|jährlich\w*|(?:{_WEEKDAY})s"
-    r"|from|since|after|starts?|starting|as of|begins?|beginning|ab|seit|nach|vom|fang\w*|anfang\w*|beginn\w*"
+    r"|from|since|after|starts?|starting|as of|begins?|beginning"
+    r"|ab|seit|nach (?:de[mr]|diese[mr]|nächste[mr])|vom|fang\w*|anfang\w*|beginn\w*"
 )
 _UNSURE = re.compile(
-    rf"\b(?:{_LASTING}|next|last|this|today|tonight|nächste\w*|übernächste\w*|letzte\w*|heute|guten"
+    rf"\b(?:{_LASTING}|nach|next|last|this|today|tonight|nächste\w*|übernächste\w*|letzte\w*|heute|guten"
     r"|weeks?|days|nights?|months?|wochen?|tagen?|nächten?|monaten?"
     r"|said|says|told|called|asked|was|were|sagte|sagt|meinte|rief|war|(?-i:may) \d|\d (?-i:may))\b",
     re.IGNORECASE,
