@@ -13,6 +13,8 @@ from memstore.context.history import ConversationHistory, load_space_history, re
 from memstore.context.items import Candidates
 from memstore.context.request import ResolvedRequest
 from memstore.models import Hit, Tier
+from memstore.search.outdated import lead_newest
+from memstore.search.questions import asks_for_now
 from memstore.search.recall import Query, in_scope, rank_together
 from memstore.store.chunks import Filters
 from memstore.store.database import Database
@@ -30,13 +32,16 @@ async def collect_with_spaces(
     collect += [partial(_collect_of, *space, view, query, resolved, most) for space in resolved.request.spaces.items()]
     candidates, *_ = every = await gather(collect)
     together = rank_together([[*each.facts, *each.hits] for each in every], [each.best_lexical for each in every])
+    hits = [hit for hit in together if hit.tier != Tier.FACTS]
+    if asks_for_now(query.text):
+        hits = lead_newest(hits, query.text)
     relevances = [each.relevance for each in every if each.relevance is not None]
     finders = {hit.id: each.find_antecedent for each in every for hit in each.hits}
     return replace(
         candidates,
         standing=[fact for each in every for fact in each.standing],
         facts=[hit for hit in together if hit.tier == Tier.FACTS],
-        hits=[hit for hit in together if hit.tier != Tier.FACTS],
+        hits=hits,
         find_antecedent=lambda hit: finders[hit.id](hit) if hit.id in finders else None,
         relevance=max(relevances, default=None),
         left_out=[decision for each in every for decision in each.left_out],

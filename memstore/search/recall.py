@@ -137,7 +137,7 @@ def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[f
     """Return the hits of several owners by score, each text once.
 
     The parts of words are shares of each owner's best score; they become shares of the best of all. Only the owner of
-    the best hit has its session.
+    the best hit has its session, and which hit is the newest is not known before all are here: see `lead_newest`.
     """
     most = [max(scores) or 1.0 for scores in zip(*best_lexical, strict=True)]
     rescaled = [
@@ -146,6 +146,7 @@ def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[f
     ]
     leading = max(rescaled, key=lambda hits: max((hit.score for hit in hits), default=-1.0))
     together = [hit if hits is leading else _without_part(hit, "same_session") for hits in rescaled for hit in hits]
+    together = [_without_part(hit, "recency") for hit in together]
     together.sort(key=lambda hit: hit.score)
     return [*{(hit.tier == Tier.FACTS, hit.text): hit for hit in together}.values()][::-1]
 
