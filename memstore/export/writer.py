@@ -82,8 +82,7 @@ class _UserExport:
     async def write(self, database: Database, name: str) -> None:
         self.name, self.done = name, 0
         user = ids.user_id(name)
-        async with database.user_transaction(user) as tx:
-            await archive.freeze(tx)
+        async with database.user_transaction(user, frozen=True) as tx:
             owner = await archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")

@@ -28,11 +28,6 @@ ITEMS = {
 }
 
 
-async def freeze(tx: Transaction) -> None:
-    """Make all following reads see one moment; to be called before the first read."""
-    await tx.run(SQL["snapshot"])
-
-
 async def owner(tx: Transaction) -> Owner | None:
     """Return the user of the scope; None if it does not exist."""
     return await tx.one(SQL["owner"], Owner)

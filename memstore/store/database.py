@@ -38,6 +38,7 @@ T = TypeVar("T")
 SECONDS_FOR_A_CONNECTION = 15.0
 ROWS_PER_INSERT = 128  # with more of them the text grows and nothing is gained
 REVIVE_AFTER_SECONDS = 4.0
+READS_ONLY = "This member may read the space, not write to it; an admin can grant more."
 SQL = statements("database")
 
 
@@ -115,6 +116,11 @@ class Transaction:
         """Make these reads in one round trip; `result` returns what each of them read."""
         if reads:
             await self._read_together(reads)
+
+    def check_writer(self) -> None:
+        """Raise `Forbidden` for a member who may only read; for them locks find no rows, and nothing is refused."""
+        if self._results.get(ACCESS) == "read":
+            raise Forbidden(READS_ONLY)
 
     def result(self, read: Read[T]) -> T:
         """Return what a read has read that the transaction was opened with, or that went together with others."""
@@ -290,16 +296,16 @@ class Database:
 
     @asynccontextmanager
     async def user_transaction(
-        self, user_id: UUID, reads: Sequence[Read[Any]] = (), *, async_commit: bool = False
+        self, user_id: UUID, reads: Sequence[Read[Any]] = (), *, async_commit: bool = False, frozen: bool = False
     ) -> AsyncIterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
         With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
-        no round trip of their own; the transaction has their results.
+        no round trip of their own; the transaction has their results. Of a `frozen` one all reads are of one moment.
         """
         is_member = self._is_member(user_id)
         scope = SQL["member_scope"] if is_member else SQL["scope"]
-        statement = self._confining(scope, *([SQL["async_commit"]] if async_commit else []))
+        statement = self._confining(scope, *[SQL["async_commit"]] * async_commit, *[SQL["snapshot"]] * frozen)
         async with self._transaction(statement, user_id, [ACCESS, *reads] if is_member else reads) as transaction:
             if is_member and transaction.result(ACCESS) is None:
                 raise NotFound("There is no such space, or it is not shared with this user.")
@@ -373,7 +379,7 @@ class Database:
                 await self._release(transaction.connection)
         except DRIVER_ERRORS as error:
             if self._is_member(user_id) and isinstance(error, InsufficientPrivilege):
-                raise Forbidden("This member may read the space, not write to it; an admin can grant more.") from None
+                raise Forbidden(READS_ONLY) from None
             raise translate(error, self.url) from error
 
     async def _begin(

@@ -35,7 +35,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "member_scope"),
     ("database", "operator"),
     ("database", "async_commit"),
-    ("archive", "snapshot"),
+    ("database", "snapshot"),
     ("erasure", "impatiently"),
     ("erasure", "as_operator"),
     ("webhooks", "as_operator"),

@@ -82,8 +82,7 @@ class _UserExport:
     def write(self, database: Database, name: str) -> None:
         self.name, self.done = name, 0
         user = ids.user_id(name)
-        with database.user_transaction(user) as tx:
-            archive.freeze(tx)
+        with database.user_transaction(user, frozen=True) as tx:
             owner = archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")

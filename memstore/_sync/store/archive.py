@@ -29,11 +29,6 @@ ITEMS = {
 }
 
 
-def freeze(tx: Transaction) -> None:
-    """Make all following reads see one moment; to be called before the first read."""
-    tx.run(SQL["snapshot"])
-
-
 def owner(tx: Transaction) -> Owner | None:
     """Return the user of the scope; None if it does not exist."""
     return tx.one(SQL["owner"], Owner)

@@ -1,7 +1,3 @@
--- snapshot --
--- What is read page by page is of one moment; sent before anything is read.
-SET LOCAL transaction_isolation = 'repeatable read'
-
 -- owner --
 -- A user as it was made, and the active embedding model.
 SELECT u.name, u.settings, u.created_at, m.id AS model_id, m.name AS embedder, m.dimensions,

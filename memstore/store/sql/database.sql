@@ -7,6 +7,10 @@ SET LOCAL idle_in_transaction_session_timeout = '10min'
 -- Sent behind the reads of a transaction that does nothing else.
 COMMIT
 
+-- snapshot --
+-- What is read page by page is of one moment; sent before anything is read.
+SET LOCAL transaction_isolation = 'repeatable read'
+
 -- async_commit --
 -- What may be lost with the last half second before a crash does not wait for the disk.
 SET LOCAL synchronous_commit = off
