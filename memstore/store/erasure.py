@@ -66,6 +66,7 @@ async def transaction_if_unchanged(
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
     async with database.user_transaction(user, [LOCKED_VERSION]) as tx:
+        tx.check_writer()
         if tx.result(LOCKED_VERSION) != began:
             raise ConcurrentUpdate
         yield tx

@@ -65,6 +65,7 @@ def transaction_if_unchanged(database: Database, user: UUID, began: UserVersion 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
     with database.user_transaction(user, [LOCKED_VERSION]) as tx:
+        tx.check_writer()
         if tx.result(LOCKED_VERSION) != began:
             raise ConcurrentUpdate
         yield tx

@@ -274,6 +274,7 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
 
 def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
+    tx.check_writer()
     for last_seq in (lock_several(tx, [conversation_id])).values():
         update_conversation(tx, conversation_id, {CLEARED_SETTING: last_seq})
 

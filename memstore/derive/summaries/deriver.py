@@ -259,6 +259,7 @@ async def summarize(
             stored = await summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
                 return stored
+            tx.check_writer()
             covered = await messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")

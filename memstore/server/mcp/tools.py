@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -20,7 +21,7 @@ from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.context.relevance import DEFAULT_MIN_RELEVANCE
-from memstore.errors import Conflict, Erased, InvalidInput
+from memstore.errors import Conflict, Erased, Forbidden, InvalidInput
 from memstore.models import QUARANTINED, TRUST, UNTRUSTED, Fact, Tier
 from memstore.models.contexts import Reason
 from memstore.models.facts import STORED_ACTIVE
@@ -313,8 +314,9 @@ async def get_context(
     memory = current_memory.get()
     source = memory.user.conversation(conversation or "mcp", scope=memory.scope if conversation else None)
     if conversation is None and not memory.store.is_read_only:
-        # A receipt is kept with its conversation.
-        await source.update()
+        # A receipt is kept with its conversation. Who only reads a space has none.
+        with suppress(Forbidden):
+            await source.update()
     context = await source.context(
         query, budget=budget, scope=memory.scope, min_relevance=DEFAULT_MIN_RELEVANCE, format="text"
     )

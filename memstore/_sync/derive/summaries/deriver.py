@@ -257,6 +257,7 @@ def summarize(
             stored = summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
                 return stored
+            tx.check_writer()
             covered = messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
