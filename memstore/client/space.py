@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from memstore import ids
 from memstore.client.runtime import Runtime
 from memstore.client.user import AsyncUserScope
 from memstore.errors import Conflict, Forbidden
-from memstore.ingest.validation import check_choice, check_name
+from memstore.ingest.validation import RETENTION_SETTING, check_choice, check_name
 from memstore.models import Access, Certificate, ErasureScope, Grant
 from memstore.store import grants, messages
 
@@ -78,13 +78,20 @@ class AsyncSpaceScope(AsyncUserScope):
 
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase the space with everything in it, as the application or an admin; see `user.erase`."""
-        await self._check_erasure(ErasureScope.USER, ())
         return await super().erase(dry_run=dry_run)
 
-    async def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
-        """Raise `Forbidden` for what a member may not erase: all but their own messages, unless they are an admin."""
-        if self.member is None or await self.access() == Access.ADMIN:
-            return
+    async def _find_admin(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> UUID | None:
+        """Return the member, if it is more than their own messages; raise `Forbidden` then unless they are an admin."""
+        if self.member is None:
+            return None
+        held = await self.access()
         said = await self.messages(item_ids) if scope == ErasureScope.MESSAGE else []
-        if len({message.id for message in said if message.name == self.member.name}) < max(1, len(item_ids)):
+        if item_ids and len({message.id for message in said if message.name == self.member.name}) == len(item_ids):
+            return None
+        if held != Access.ADMIN:
             raise Forbidden("A member erases their own messages in a space; what others said only an admin erases.")
+        return self.member.id
+
+    async def _check_rules(self, settings: Collection[str]) -> None:
+        if RETENTION_SETTING in settings and await self.access() != Access.ADMIN:
+            raise Forbidden("A rule erases what others said, too: only an admin sets how long a space keeps messages.")

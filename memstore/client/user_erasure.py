@@ -33,7 +33,8 @@ class AsyncUserErasure:
         """
         from memstore.derive.erasure import erase_user
 
-        return await erase_user(self._runtime.database, self.id, self.name, dry_run=dry_run)
+        admin = await self._find_admin(ErasureScope.USER, ())
+        return await erase_user(self._runtime.database, self.id, self.name, admin=admin, dry_run=dry_run)
 
     async def erase_message(
         self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False
@@ -62,11 +63,13 @@ class AsyncUserErasure:
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))
         if conversation_id is None and not item_ids:
             raise InvalidInput(f"Which {scope}? Give at least one.")
-        await self._check_erasure(scope, item_ids)
-        return await erase(self._database, ErasureTarget(scope, self.id, conversation_id, item_ids), dry_run=dry_run)
+        admin = await self._find_admin(scope, item_ids)
+        target = ErasureTarget(scope, self.id, conversation_id, item_ids, admin=admin)
+        return await erase(self._database, target, dry_run=dry_run)
 
-    async def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
-        """Raise `Forbidden` for what a member of a space may not erase."""
+    async def _find_admin(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> UUID | None:
+        """Return the member of a space who erases what only an admin may; raise `Forbidden` where this one may not."""
+        return None
 
     async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""

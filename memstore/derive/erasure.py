@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import count
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -41,7 +43,8 @@ BYTES_ON_DISK_HINT = (
 class ErasureTarget:
     """The target of an erasure: `ids` are messages or facts; messages said until `before` go.
 
-    `spaces` are the certificates of what a user had said in spaces.
+    `spaces` are the certificates of what a user had said in spaces. Of what only an admin of a space erases, `admin` is
+    the member who does.
     """
 
     scope: ErasureScope
@@ -50,6 +53,7 @@ class ErasureTarget:
     ids: tuple[UUID, ...] = ()
     before: datetime | None = None
     spaces: Mapping[str, Certificate] = field(default_factory=dict)
+    admin: UUID | None = None
 
 
 async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -> Certificate:
@@ -57,43 +61,56 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
 
     Raises `NotFound` for a message or a fact that does not exist and was not erased either.
     """
-    for tries in count(1):
-        try:
-            certificate, named_items = await _erase(database, target, dry_run)
-            break
-        except DatabaseError as error:
-            if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
-                raise
+    certificate: Certificate
+    certificate, named_items = await _repeat_if_blocked(lambda: _erase(database, target, dry_run))
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
     return await _remove_jobs(database, target, certificate, named_items)
 
 
-async def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
-    """Erase a user, after what this user said in spaces, which was said under this name; and the grants."""
+async def _repeat_if_blocked(work: Callable[[], Any]) -> Any:
+    for tries in count(1):
+        try:
+            return await work()
+        except DatabaseError as error:
+            if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
+                raise
+    raise AssertionError
+
+
+async def erase_user(
+    database: Database, user_id: UUID, name: str, *, admin: UUID | None = None, dry_run: bool = False
+) -> Certificate:
+    """Erase a user, after what this user said in spaces, which was said under this name; and the grants.
+
+    A space is erased by an `admin`, or by the application.
+    """
     async with database.user_transaction(user_id) as tx:
         spaces = await grants.spaces_of(tx)
     in_spaces = dict[str, Certificate]()
     for space_id, space_name in spaces:
-        async with database.user_transaction(space_id) as tx:
-            # First, so that nothing is said there meanwhile.
-            if not dry_run:
-                await grants.end(tx, user_id)
-            said = await messages.said_by(tx, name)
+        said: list[UUID] = await _repeat_if_blocked(partial(_leave, database, space_id, user_id, name, dry_run))
         if said:
             target = ErasureTarget(ErasureScope.MESSAGE, space_id, ids=tuple(said))
             in_spaces[space_name] = await erase(database, target, dry_run=dry_run)
-    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces)
+    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces, admin=admin)
     certificate = await erase(database, target, dry_run=dry_run)
     if not dry_run:
         for space_id, _ in spaces:
             async with database.user_transaction(space_id) as tx:
                 await grants.forget_member(tx, user_id)
-        if ids.is_space(user_id):
-            async with database.user_transaction(user_id) as tx:
-                await grants.remove_space(tx)
     return certificate
+
+
+async def _leave(database: Database, space_id: UUID, member_id: UUID, name: str, dry_run: bool) -> list[UUID]:
+    """End a member's grant; return the messages that the member has said in the space."""
+    async with database.user_transaction(space_id) as tx:
+        if not dry_run:
+            # What is being stored is waited for. It is seen then, or refused.
+            await erasure.lock_for_erasure(tx, None)
+            await grants.end(tx, member_id)
+        return await messages.said_by(tx, name)
 
 
 async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
@@ -128,6 +145,9 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Cer
         named_messages = await erasure.messages_to_delete(tx, messages=target.ids)
         conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
     last_posted_chunk = await erasure.lock_for_erasure(tx, None if is_user else conversations)
+    # No grant is changed from here on.
+    if target.admin is not None:
+        await grants.check_admin(tx, target.admin)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id, spaces=target.spaces)
     doomed: list[MessageToDelete] = []
@@ -143,6 +163,8 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Cer
     digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = await erasure.remove_user(tx)
+        if ids.is_space(target.user_id):
+            await grants.remove_space(tx)
         left = await erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif last_posted_chunk is not None:

@@ -34,7 +34,8 @@ class UserErasure:
         """
         from memstore._sync.derive.erasure import erase_user
 
-        return erase_user(self._runtime.database, self.id, self.name, dry_run=dry_run)
+        admin = self._find_admin(ErasureScope.USER, ())
+        return erase_user(self._runtime.database, self.id, self.name, admin=admin, dry_run=dry_run)
 
     def erase_message(self, *messages: Message | UUID | Sequence[Message | UUID], dry_run: bool = False) -> Certificate:
         """Erase messages, or lists of them, with all that was derived from them, quotes them or names them.
@@ -61,11 +62,13 @@ class UserErasure:
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))
         if conversation_id is None and not item_ids:
             raise InvalidInput(f"Which {scope}? Give at least one.")
-        self._check_erasure(scope, item_ids)
-        return erase(self._database, ErasureTarget(scope, self.id, conversation_id, item_ids), dry_run=dry_run)
+        admin = self._find_admin(scope, item_ids)
+        target = ErasureTarget(scope, self.id, conversation_id, item_ids, admin=admin)
+        return erase(self._database, target, dry_run=dry_run)
 
-    def _check_erasure(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> None:
-        """Raise `Forbidden` for what a member of a space may not erase."""
+    def _find_admin(self, scope: ErasureScope, item_ids: Sequence[UUID]) -> UUID | None:
+        """Return the member of a space who erases what only an admin may; raise `Forbidden` where this one may not."""
+        return None
 
     def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import count
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -41,7 +43,8 @@ BYTES_ON_DISK_HINT = (
 class ErasureTarget:
     """The target of an erasure: `ids` are messages or facts; messages said until `before` go.
 
-    `spaces` are the certificates of what a user had said in spaces.
+    `spaces` are the certificates of what a user had said in spaces. Of what only an admin of a space erases, `admin` is
+    the member who does.
     """
 
     scope: ErasureScope
@@ -50,6 +53,7 @@ class ErasureTarget:
     ids: tuple[UUID, ...] = ()
     before: datetime | None = None
     spaces: Mapping[str, Certificate] = field(default_factory=dict)
+    admin: UUID | None = None
 
 
 def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -> Certificate:
@@ -57,43 +61,56 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
 
     Raises `NotFound` for a message or a fact that does not exist and was not erased either.
     """
-    for tries in count(1):
-        try:
-            certificate, named_items = _erase(database, target, dry_run)
-            break
-        except DatabaseError as error:
-            if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
-                raise
+    certificate: Certificate
+    certificate, named_items = _repeat_if_blocked(lambda: _erase(database, target, dry_run))
     if dry_run:
         return certificate
     database.cache.forget(target.user_id)
     return _remove_jobs(database, target, certificate, named_items)
 
 
-def erase_user(database: Database, user_id: UUID, name: str, *, dry_run: bool = False) -> Certificate:
-    """Erase a user, after what this user said in spaces, which was said under this name; and the grants."""
+def _repeat_if_blocked(work: Callable[[], Any]) -> Any:
+    for tries in count(1):
+        try:
+            return work()
+        except DatabaseError as error:
+            if not erasure.is_blocked(error) or tries == erasure.MAX_LOCK_TRIES:
+                raise
+    raise AssertionError
+
+
+def erase_user(
+    database: Database, user_id: UUID, name: str, *, admin: UUID | None = None, dry_run: bool = False
+) -> Certificate:
+    """Erase a user, after what this user said in spaces, which was said under this name; and the grants.
+
+    A space is erased by an `admin`, or by the application.
+    """
     with database.user_transaction(user_id) as tx:
         spaces = grants.spaces_of(tx)
     in_spaces = dict[str, Certificate]()
     for space_id, space_name in spaces:
-        with database.user_transaction(space_id) as tx:
-            # First, so that nothing is said there meanwhile.
-            if not dry_run:
-                grants.end(tx, user_id)
-            said = messages.said_by(tx, name)
+        said: list[UUID] = _repeat_if_blocked(partial(_leave, database, space_id, user_id, name, dry_run))
         if said:
             target = ErasureTarget(ErasureScope.MESSAGE, space_id, ids=tuple(said))
             in_spaces[space_name] = erase(database, target, dry_run=dry_run)
-    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces)
+    target = ErasureTarget(ErasureScope.USER, user_id, spaces=in_spaces, admin=admin)
     certificate = erase(database, target, dry_run=dry_run)
     if not dry_run:
         for space_id, _ in spaces:
             with database.user_transaction(space_id) as tx:
                 grants.forget_member(tx, user_id)
-        if ids.is_space(user_id):
-            with database.user_transaction(user_id) as tx:
-                grants.remove_space(tx)
     return certificate
+
+
+def _leave(database: Database, space_id: UUID, member_id: UUID, name: str, dry_run: bool) -> list[UUID]:
+    """End a member's grant; return the messages that the member has said in the space."""
+    with database.user_transaction(space_id) as tx:
+        if not dry_run:
+            # What is being stored is waited for. It is seen then, or refused.
+            erasure.lock_for_erasure(tx, None)
+            grants.end(tx, member_id)
+        return messages.said_by(tx, name)
 
 
 def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> tuple[Certificate, Sequence[UUID] | None]:
@@ -128,6 +145,9 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certifica
         named_messages = erasure.messages_to_delete(tx, messages=target.ids)
         conversations = list(dict.fromkeys(message.conversation_id for message in named_messages))
     last_posted_chunk = erasure.lock_for_erasure(tx, None if is_user else conversations)
+    # No grant is changed from here on.
+    if target.admin is not None:
+        grants.check_admin(tx, target.admin)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id, spaces=target.spaces)
     doomed: list[MessageToDelete] = []
@@ -143,6 +163,8 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Certifica
     digests = _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = erasure.remove_user(tx)
+        if ids.is_space(target.user_id):
+            grants.remove_space(tx)
         left = erasure.count_user_rows(tx)
         certificate = replace(certificate, counts=+counts, scan=ScanResult(len(left), 1, dict(+left)))
     elif last_posted_chunk is not None:

@@ -33,6 +33,12 @@ def access(tx: Transaction) -> Access:
     return Access(str(tx.get(ACCESS)))
 
 
+def check_admin(tx: Transaction, member_id: UUID) -> None:
+    """Raise `Forbidden` unless the member is an admin of the transaction's space."""
+    if tx.value(SQL["access_of"], str, member_id=member_id) != Access.ADMIN:
+        raise Forbidden("A member erases their own messages in a space; what others said only an admin erases.")
+
+
 def of_member(tx: Transaction) -> list[Grant]:
     return tx.all(SQL["of_member"], Grant)
 

@@ -4,6 +4,10 @@ SELECT space_name AS space, member_name AS member, access, granted_at FROM grant
 WHERE user_id = %(user_id)s AND ended_at IS NULL
 ORDER BY member_name, member_id
 
+-- access_of --
+-- What a member may do in a space; no row without a grant.
+SELECT access FROM grants WHERE user_id = %(user_id)s AND member_id = %(member_id)s AND ended_at IS NULL
+
 -- of_member --
 -- The grants of a member.
 SELECT space_name AS space, member_name AS member, access, granted_at FROM grants
