@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -367,12 +367,16 @@ class AsyncUserScope(AsyncUserFacts, AsyncUserErasure):
         """
         for name in settings:
             check_choice("A user's setting", name, list(OWN_SETTINGS))
+        await self._check_rules(settings)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         own_settings = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
         async with self._database.user_transaction(self.id) as tx:
             await messages.make_user(tx, self.name)
             await erasure.keep_user_settings(tx, redactor.redact_json(own_settings))
+
+    async def _check_rules(self, settings: Collection[str]) -> None:
+        """Raise `Forbidden` for settings of these names that a member of a space may not set."""
 
     async def export(self, target: Target, *, derived: bool = True) -> ExportReport:
         """Write this user's memory to a file or a binary stream, as `store.export` does."""

@@ -213,6 +213,7 @@ class ConversationScope:
         arguments = {"strategy": strategy, "sections": sections}
         settings = (settings or {}) | {name: value for name, value in arguments.items() if value is not None}
         settings = check_settings(settings)
+        self.user._check_rules(settings)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.user.name, conversation=self.name)
         texts = {name: redactor.redact(text) for name, text in texts.items()}
