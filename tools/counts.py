@@ -21,12 +21,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "memstore"
 LIMITS = {
-    "module constants": 686,
+    "module constants": 687,
     "regular expressions": 118,
     "comments behind a line": 141,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 43_426,
+    "lines": 43_480,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}
