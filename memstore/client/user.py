@@ -58,7 +58,10 @@ from memstore.models import (
     in_order_of_time,
 )
 from memstore.providers import Embedder
-from memstore.search.recall import RERANKED, Recalled, build_query, rank_together, recall, rerank
+from memstore.search.outdated import lead_newest
+from memstore.search.owners import rank_together, with_common_corpus
+from memstore.search.questions import asks_for_now
+from memstore.search.recall import RERANKED, Recalled, build_query, recall, rerank
 from memstore.store import erasure, grants, llm_usage, messages, receipts, summaries
 from memstore.store.chunks import Filters
 from memstore.store.documents import Distance
@@ -200,9 +203,13 @@ class AsyncUserScope(AsyncUserFacts, AsyncUserErasure):
     ) -> list[Hit]:
         """Return the hits of the user and of spaces, together where there are several owners."""
         query = await build_query(self._database, self.id, embedder, question)
+        view = self._database.on_behalf_of(self.id)
+        if len(owners) > 1:
+            searched = [(self._database if space is None else view, owner) for space, owner in owners]
+            query = await with_common_corpus(query, searched, options["filters"].as_of)
 
         async def recall_of(space: str | None, owner: UUID) -> Recalled:
-            database = self._database if space is None else self._database.on_behalf_of(self.id)
+            database = self._database if space is None else view
             recalled = await recall(database, owner, query if space is None else query.for_owner(owner), **options)
             hits = recalled.hits
             if sight:
@@ -217,7 +224,9 @@ class AsyncUserScope(AsyncUserFacts, AsyncUserErasure):
         every = await gather([partial(recall_of, *owner) for owner in owners])
         if len(every) == 1:
             return every[0].hits
-        return rank_together([each.hits for each in every], [each.best_lexical for each in every])
+        hits = rank_together([each.hits for each in every], [each.best_lexical for each in every])
+        leads_newest = options["marked"] and options["filters"].until is None and asks_for_now(question)
+        return lead_newest(hits, question) if leads_newest else hits
 
     async def conversations(
         self,

@@ -41,9 +41,14 @@ async def collect_candidates(
     database: Database, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
-    request, question = resolved.request, history.question
-    async with database.user_transaction(request.user_id) as tx:
+    async with database.user_transaction(resolved.request.user_id) as tx:
         recalled = await recall_candidates(tx, query, resolved, history, most)
+    return with_history(recalled, resolved, history)
+
+
+def with_history(recalled: Candidates, resolved: ResolvedRequest, history: ConversationHistory) -> Candidates:
+    """Return what was recalled together with the history."""
+    request, question = resolved.request, history.question
     other_turns = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
     ending = other_turns[-1:]
@@ -74,7 +79,7 @@ def _not_shown(resolved: ResolvedRequest, history: ConversationHistory) -> Itera
 
 
 @dataclass(frozen=True, slots=True)
-class _Ranked:
+class Ranked:
     """The facts and the hits that the question ranks first, of those that may be in, and whether there are more."""
 
     facts: Sequence[RankedChunk]
@@ -84,10 +89,20 @@ class _Ranked:
     relevance: float | None
     best_lexical: tuple[float, float]
 
+    def keep(self, facts: Sequence[RankedChunk], hits: Sequence[RankedChunk]) -> Ranked:
+        """Return these alone of it."""
+        more_facts = self.more_facts or len(facts) < len(self.facts)
+        more_hits = self.more_hits or len(hits) < len(self.hits)
+        return replace(self, facts=facts, hits=hits, more_facts=more_facts, more_hits=more_hits)
 
-async def _rank(
+
+async def rank_for_context(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, max_hits: int
-) -> _Ranked:
+) -> Ranked:
+    """Return the facts and hits that the question ranks first; more where several things are asked for."""
+    # Few recent turns are in these contexts.
+    if _asks_for_several(query) and resolved.budget < CAPPED_ROOM:
+        max_hits = hits_for_budget(resolved.budget, 0)
     visibility = resolved.visibility
     depth = max(max_hits, 1000 if visibility.is_active else CONTEXT_DEPTH)
     ranking = await rank_candidates(tx, query, resolved.filters, depth, version=history.index_version)
@@ -105,9 +120,13 @@ async def _rank(
         hits = list(islice(_until_enough_are_long(may_be_hits, max_hits), max_hits + 20))
         is_cut = any(ranking.tiers.count(tier) >= depth for tier in (Tier.MESSAGES, Tier.SUMMARIES))
         more_hits = is_cut or next(may_be_hits, None) is not None
-    return _Ranked(
+    return Ranked(
         facts[:MAX_OFFERED_FACTS], hits, len(facts) > MAX_OFFERED_FACTS, more_hits, share, ranking.best_lexical
     )
+
+
+def _asks_for_several(query: Query) -> bool:
+    return asks_for_list(query.text) or asks_for_overview_or_order(query.text)
 
 
 def _relevance(query: Query, ranking: Ranking) -> float:
@@ -117,21 +136,31 @@ def _relevance(query: Query, ranking: Ranking) -> float:
 async def recall_candidates(
     tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
+    """Rank, and return what `to_candidates` makes of it."""
+    ranked = await rank_for_context(tx, query, resolved, history, count)
+    return await to_candidates(tx, query, resolved, history, ranked)
+
+
+async def to_candidates(
+    tx: Transaction,
+    query: Query,
+    resolved: ResolvedRequest,
+    history: ConversationHistory,
+    ranked: Ranked,
+    *,
+    newest_leads: bool = True,
+) -> Candidates:
     """Return standing facts, other facts and hits, the best first, and the decisions on everything else.
 
     Each stage leaves some out: those that rank lower, are outdated, say nothing alone, or repeat another.
     """
-    asks_for_several = asks_for_list(query.text) or asks_for_overview_or_order(query.text)
-    # Few recent turns are in these contexts.
-    if asks_for_several and resolved.budget < CAPPED_ROOM:
-        count = hits_for_budget(resolved.budget, 0)
-    ranked = await _rank(tx, query, resolved, history, count)
+    asks_for_several = _asks_for_several(query)
     details = await _read_details(tx, query, ranked, resolved)
     facts, hits = details.as_hits(ranked.facts), details.as_hits(ranked.hits)
     if ranked.relevance is not None and ranked.relevance < resolved.request.min_relevance:
         left_out = [*_decisions([*facts, *hits], Reason.NOT_RELEVANT)]
         return Candidates(standing=history.standing, relevance=ranked.relevance, left_out=left_out)
-    if asks_for_now(query.text):
+    if newest_leads and asks_for_now(query.text):
         hits = lead_newest(hits, query.text)
     hits, outdated_hits = _leave_out_outdated(query, hits, facts, details, resolved)
     facts, ended_facts = await _replace_ended(tx, ranked, facts, details, resolved)
@@ -148,7 +177,6 @@ async def recall_candidates(
     return Candidates(
         standing=history.standing,
         relevance=ranked.relevance,
-        best_lexical=ranked.best_lexical,
         facts=facts,
         hits=hits,
         find_antecedent=antecedents.find,
@@ -204,7 +232,7 @@ class _Details:
         return AntecedentFinder(before, names, self.changes)
 
 
-async def _read_details(tx: Transaction, query: Query, ranked: _Ranked, resolved: ResolvedRequest) -> _Details:
+async def _read_details(tx: Transaction, query: Query, ranked: Ranked, resolved: ResolvedRequest) -> _Details:
     visibility, as_of = resolved.visibility, resolved.request.as_of
     found = [candidate.chunk for candidate in (*ranked.facts, *ranked.hits)]
     said_by = [candidate.chunk.item_id for candidate in ranked.hits if candidate.chunk.tier == Tier.MESSAGES]
@@ -237,7 +265,7 @@ def _leave_out_outdated(
 
 
 async def _replace_ended(
-    tx: Transaction, ranked: _Ranked, facts: Sequence[Hit], details: _Details, resolved: ResolvedRequest
+    tx: Transaction, ranked: Ranked, facts: Sequence[Hit], details: _Details, resolved: ResolvedRequest
 ) -> tuple[list[Hit], list[Decision]]:
     """Return the facts, those that took another's place with its score, and the decisions on those that ended.
 
@@ -344,7 +372,7 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in INSTRUCTION_ROLES and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _ranked_lower(ranked: _Ranked) -> Iterator[Decision]:
+def _ranked_lower(ranked: Ranked) -> Iterator[Decision]:
     """Yield a decision for all that the question ranks lower than the facts and the hits that were offered.
 
     Not how many these are: a viewer or a past moment does not learn what is stored.

@@ -105,8 +105,7 @@ class Candidates:
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
     `find_antecedent` returns the sentence that a hit answers. `asks_for_several`: a list or an overview is asked for.
-    `relevance` is that of what is stored, where it was asked for; `best_lexical` are the scores of words that were
-    counted as 1.
+    `relevance` is that of what is stored, where it was asked for.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -123,7 +122,6 @@ class Candidates:
     find_antecedent: Callable[[Hit], Hit | None] = lambda _: None
     asks_for_several: bool = False
     relevance: float | None = None
-    best_lexical: tuple[float, float] = (0.0, 0.0)
     sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()

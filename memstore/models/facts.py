@@ -62,8 +62,9 @@ class FactSpan:
 class Fact(FactColumns):
     """Something lasting that was said. `sources` are the ids of the messages that say it, `spans` where they do."""
 
-    sources: list[UUID] = Field(default_factory=list)
-    spans: list[FactSpan] = Field(default_factory=list)
+    # No factories: pydantic looks at the signature of one for each fact that is built, which takes most of the time.
+    sources: list[UUID] = []
+    spans: list[FactSpan] = []
 
 
 FactType = Literal[

@@ -56,9 +56,9 @@ def measure(ranking: Ranking, features: QueryFeatures) -> QuestionMatch | None:
     is_allowed = np.zeros(len(index), dtype=np.bool_)
     is_allowed[allowed] = True
     is_known = np.zeros(len(features.terms), dtype=np.bool_)
-    for place, number in enumerate(features.terms.values()):
+    for place, (term, number) in enumerate(features.terms.items()):
         rows = index.rows_with_term(number)[0]
-        holding = len(rows) if corpus.holding is None else corpus.holding.get(number, 0)
+        holding = len(rows) if corpus.holding is None else corpus.holding.get(term, 0)
         weights[place], is_known[place] = idf(holding, corpus.chunks), is_allowed[rows].any()
         has_term = np.zeros(len(index) + 1)
         has_term[rows] = 1.0

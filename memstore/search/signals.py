@@ -31,14 +31,14 @@ CHARS_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """BM25's figures of all chunks of the user: how many they are, and how long in all.
+    """BM25's figures of all chunks that are searched: how many they are, and how long in all.
 
-    `holding` says how many have each term of the question, by hash, where the index holds only some of the chunks.
+    `holding` says how many have each term of the question, where the index holds only some of the chunks.
     """
 
     chunks: int
     length: int
-    holding: Mapping[int, int] | None = None
+    holding: Mapping[str, int] | None = None
 
     @property
     def mean_length(self) -> float:
@@ -109,7 +109,7 @@ def lexical(
     for term, number in terms.items():
         rows, counts = index.rows_with_term(number)
         if len(rows):
-            holding = len(rows) if corpus.holding is None else corpus.holding[number]
+            holding = len(rows) if corpus.holding is None else corpus.holding[term]
             postings[term] = idf(holding, corpus.chunks), rows, counts
     unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
     scores = _bm25(index, [*postings.values()], corpus.mean_length)

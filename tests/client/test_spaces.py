@@ -129,6 +129,27 @@ async def test_memory_of_spaces_comes_with_one_s_own_and_says_whose_it_is(store:
     assert "heron" not in str(alone.messages)
 
 
+@pytest.mark.parametrize("question", ["Where are the keys of the heron?", "Which keys were in the drawer?", "keys"])
+async def test_what_is_split_over_owners_is_ranked_as_if_it_were_all_of_one(
+    store: AsyncMemoryStore, question: str
+) -> None:
+    whole, part = store.user("whole"), store.user("part")
+    spaces = [await part.create_space(name) for name in ("otter", "seal")]
+    said = [
+        "Somebody hung keys beside the heron's cabin door.", "Yesterday the boat was painted green.", "A heron flew by.",
+        "What a heap of keys: keys, keys, keys!", "In the drawer there were two keys and a lamp.", "It rained all day.",
+    ]  # fmt: skip
+    for number, text in enumerate(said):
+        message = {"role": "user", "name": "part", "content": text, "occurred_at": f"2026-0{number + 1}-02T10:00:00Z"}
+        for owner in (whole, (part, *spaces)[number % 3]):
+            await owner.conversation(f"{number}").add_many([message])
+    await store.derive()
+    alone = await whole.recall(question, tiers=["messages"])
+    together = await part.recall(question, tiers=["messages"], spaces=["otter", "seal"])
+    assert [hit.text for hit in together] == [hit.text for hit in alone]
+    assert [hit.score for hit in together] == pytest.approx([hit.score for hit in alone], abs=1e-5)
+
+
 async def test_a_member_takes_back_what_they_said_and_goes_with_it(store: AsyncMemoryStore) -> None:
     await share(store)
     bob, otter = store.user("bob"), store.space("otter")

@@ -20,7 +20,8 @@ from memstore._sync.client.user_erasure import UserErasure
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef, Keep
-from memstore._sync.search.recall import RERANKED, Recalled, build_query, rank_together, recall, rerank
+from memstore._sync.search.owners import rank_together, with_common_corpus
+from memstore._sync.search.recall import RERANKED, Recalled, build_query, recall, rerank
 from memstore._sync.store import erasure, grants, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import Filters
 from memstore._sync.store.documents import Distance
@@ -63,6 +64,8 @@ from memstore.models import (
     in_order_of_time,
 )
 from memstore.providers import Embedder
+from memstore.search.outdated import lead_newest
+from memstore.search.questions import asks_for_now
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -201,9 +204,13 @@ class UserScope(UserFacts, UserErasure):
     ) -> list[Hit]:
         """Return the hits of the user and of spaces, together where there are several owners."""
         query = build_query(self._database, self.id, embedder, question)
+        view = self._database.on_behalf_of(self.id)
+        if len(owners) > 1:
+            searched = [(self._database if space is None else view, owner) for space, owner in owners]
+            query = with_common_corpus(query, searched, options["filters"].as_of)
 
         def recall_of(space: str | None, owner: UUID) -> Recalled:
-            database = self._database if space is None else self._database.on_behalf_of(self.id)
+            database = self._database if space is None else view
             recalled = recall(database, owner, query if space is None else query.for_owner(owner), **options)
             hits = recalled.hits
             if sight:
@@ -218,7 +225,9 @@ class UserScope(UserFacts, UserErasure):
         every = gather_threads([partial(recall_of, *owner) for owner in owners])
         if len(every) == 1:
             return every[0].hits
-        return rank_together([each.hits for each in every], [each.best_lexical for each in every])
+        hits = rank_together([each.hits for each in every], [each.best_lexical for each in every])
+        leads_newest = options["marked"] and options["filters"].until is None and asks_for_now(question)
+        return lead_newest(hits, question) if leads_newest else hits
 
     def conversations(
         self,

@@ -48,12 +48,13 @@ RERANKED = 50
 class Query(QueryFeatures):
     """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names.
 
-    The embedder's vectors are stored under `model`.
+    The embedder's vectors are stored under `model`. `corpus` is that of several owners, where they are asked together.
     """
 
     embedded_text: str
     embedder: Embedder | None
     model: UUID
+    corpus: Corpus | None = None
 
     @property
     def embedded_by(self) -> str:
@@ -115,38 +116,6 @@ class Recalled:
 
     hits: list[Hit]
     best_lexical: tuple[float, float] = (0.0, 0.0)
-
-
-def rank_together(lists: Sequence[Sequence[Hit]], best_lexical: Sequence[tuple[float, float]]) -> list[Hit]:
-    """Return the hits of several owners by score, each text once.
-
-    The parts of words are shares of each owner's best score; they become shares of the best of all. Only the owner of
-    the best hit has its session, and which hit is the newest is not known before all are here: see `lead_newest`.
-    """
-    most = [max(scores) or 1.0 for scores in zip(*best_lexical, strict=True)]
-    rescaled = [
-        [_rescale(hit, [score / best for score, best in zip(scores, most, strict=True)]) for hit in hits]
-        for hits, scores in zip(lists, best_lexical, strict=True)
-    ]
-    leading = max(rescaled, key=lambda hits: max((hit.score for hit in hits), default=-1.0))
-    together = [hit if hits is leading else _without_part(hit, "same_session") for hits in rescaled for hit in hits]
-    together = [_without_part(hit, "recency") for hit in together]
-    together.sort(key=lambda hit: hit.score)
-    return [*{(hit.tier == Tier.FACTS, hit.text): hit for hit in together}.values()][::-1]
-
-
-def _without_part(hit: Hit, name: str) -> Hit:
-    part = hit.parts.get(name, 0.0)
-    return replace(hit, score=round(hit.score - part, 6), parts={**hit.parts, name: 0.0}) if part else hit
-
-
-def _rescale(hit: Hit, shares: Sequence[float]) -> Hit:
-    rescaled = {
-        name: round(hit.parts.get(name, 0.0) * share, 6)
-        for name, share in zip(("lexical", "lexical_neighbours"), shares, strict=True)
-    }
-    less = sum(hit.parts.get(name, 0.0) - part for name, part in rescaled.items())
-    return replace(hit, score=round(hit.score - less, 6), parts={**hit.parts, **rescaled}) if less else hit
 
 
 def recall(
@@ -299,10 +268,10 @@ def _rank_index(
     depth: int,
     tagged: Sequence[UUID] | None,
 ) -> Ranking:
-    corpus = Corpus(version.chunks, version.chunk_length)
+    corpus = query.corpus or Corpus(version.chunks, version.chunk_length)
     if filters.as_of is not None:
         index = index.as_of(filters.as_of)
-        corpus = Corpus(len(index), int(index.lengths.sum()))
+        corpus = query.corpus or Corpus(len(index), int(index.lengths.sum()))
     allowed = None if filters.is_unfiltered else index.filter(**filters.column_filters())
     if allowed is not None and tagged is not None:
         allowed = np.intersect1d(allowed, index.rows_of(tagged))
@@ -339,7 +308,7 @@ def search_indexes(
     if filters.as_of is not None:
         size, length = chunks.corpus_as_of(tx, filters.as_of)
     matches = postings.matches(tx, list(query.terms.values()), version.posted_up_to, filters.as_of)
-    corpus = Corpus(size, length, matches.holding)
+    corpus = Corpus(size, length, {term: matches.holding[number] for term, number in query.terms.items()})
     # Before their neighbours are added; others rank below 200.
     count = max(100, depth // 2)
     numbers = _filter_numbers(tx, filters, best_by_words(matches, corpus), count)
