@@ -4,18 +4,21 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-slow test-training test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp test-typescript lint types rules lint-docker sync site bench lock locked clean
+.PHONY: demo test test-slow test-twins test-training test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp test-typescript lint types rules lint-docker sync site bench lock locked clean
 
 demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
 
 # Modules are compiled once, wherever the environment says otherwise: tests start hundreds of processes.
-test test-slow: export PYTHONDONTWRITEBYTECODE :=
+test test-slow test-twins: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.test  ## the fast tests, which wait more than they compute: more processes than cores
-	$(BIN)/python -m pytest -q -m "not slow" -n 4 --dist worksteal
+	$(BIN)/python -m pytest -q -m "not slow and not twin" -n 4 --dist worksteal
 
-test-slow: .venv/.test  ## those that kill, measure and repeat, and all blocking twins; CI runs both sets
+test-slow: .venv/.test  ## those that kill, measure and repeat, and the blocking twins of how calls are made; CI runs both sets
 	$(BIN)/python -m pytest -q -m slow -n 3 --dist worksteal
+
+test-twins: .venv/.test  ## the other blocking twins, of what is derived and ranked: before a release
+	$(BIN)/python -m pytest -q -m twin -n 3 --dist worksteal
 
 test-training: .venv/.test  ## a tiny reader is trained and reads: for changes of training/
 	TRAINING=1 $(BIN)/python -m pytest -q tests/unit/test_training.py
@@ -36,7 +39,7 @@ test-newest:  ## the tests that need no torch, on the newest Python at hand
 	$(if $(NEWEST),,$(error no Python newer than the default is at hand))
 	$(NEWEST) -m venv .venv-newest
 	.venv-newest/bin/pip install --quiet --disable-pip-version-check -e ".[test]"
-	.venv-newest/bin/python -m pytest -q -m "not torch and not slow"
+	.venv-newest/bin/python -m pytest -q -m "not torch and not slow and not twin"
 
 conformance: .venv/.test  ## the suites of others; what they need (npx, and what it downloads) must be at hand
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q -rs tests/third_party

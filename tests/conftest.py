@@ -35,6 +35,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 TEMPLATE = "memstore_template"
 ROOT = Path(__file__).parents[1]
 SMOKE = 1  # test of each generated file that is not marked slow
+# What is derived and ranked, by functions that the twins share or that are generated line by line: CI runs one of each.
+DERIVED = {
+    "test_answers_and_lists", "test_changes", "test_facts_by_reader", "test_outdated", "test_own_facts", "test_profile",
+    "test_scopes", "test_tidy", "test_trust",
+}  # fmt: skip
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         blocking[item.path] += ROOT / "tests" / "_sync" in item.path.parents
         if blocking[item.path] > SMOKE:
-            item.add_marker("slow")
+            item.add_marker("twin" if item.path.stem in DERIVED else "slow")
         if item.get_closest_marker("torch"):
             item.add_marker("slow")  # importing it takes ten seconds in each process
             if missing:

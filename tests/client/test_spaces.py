@@ -136,7 +136,7 @@ async def test_what_is_split_over_owners_is_ranked_as_if_it_were_all_of_one(
     whole, part = store.user("whole"), store.user("part")
     spaces = [await part.create_space(name) for name in ("otter", "seal")]
     said = [
-        "Somebody hung keys beside the heron's cabin door.", "Yesterday the boat was painted green.", "A heron flew by.",
+        "Somebody hung keys beside the heron's cabin door.", "Yesterday the boat was painted green.", "A heron flew.",
         "What a heap of keys: keys, keys, keys!", "In the drawer there were two keys and a lamp.", "It rained all day.",
     ]  # fmt: skip
     for number, text in enumerate(said):

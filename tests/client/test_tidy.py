@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -121,7 +122,7 @@ async def test_proposals_go_with_the_messages_that_say_them(store: AsyncMemorySt
 async def test_only_what_is_accepted_changes_and_nobody_else_sees_it(
     store: AsyncMemoryStore, decisions: list[str]
 ) -> None:
-    name = f"alice {len([user async for user in store.users()])}"
+    name = f"alice {uuid4()}"
     alice = store.user(name)
     await tell(store, *PLANS, "I'm flying to Lisbon this week.", *LASTING, user=name)
     await tell(store, *LASTING, user=f"friend of {name}")
