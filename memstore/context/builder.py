@@ -11,7 +11,13 @@ from memstore import ids
 from memstore._compat import run_both, to_thread
 from memstore._version import __version__
 from memstore.context.candidates import collect_candidates, hits_for_budget
-from memstore.context.history import ConversationHistory, load_history, read_profile_facts, reads_of_history
+from memstore.context.history import (
+    ConversationHistory,
+    SpaceHistory,
+    load_history,
+    read_profile_facts,
+    reads_of_history,
+)
 from memstore.context.items import Candidates, merge_sections
 from memstore.context.layout import compose, plan_context
 from memstore.context.receipt import pack
@@ -57,16 +63,16 @@ async def build_context(
     Raises `ModelChanged` where the embedder is not the active one.
     """
     request.check()
-    reading = partial(_read_history, database, request, model_id(embedder), counter)
+    reading = partial(_read_owners, database, request, model_id(embedder), counter)
     embedding = partial(build_query, database, request.user_id, embedder)
     if request.query is None:
-        resolved, history = await reading()
+        resolved, history, spaces = await reading()
         text = (history.question and history.question.text) or ""
         query = await embedding(text)
     else:
         text = request.query
-        query, (resolved, history) = await run_both(partial(embedding, text), reading)
-    builder = ContextBuilder(database, text, query, history, counter, reranker)
+        query, (resolved, history, spaces) = await run_both(partial(embedding, text), reading)
+    builder = ContextBuilder(database, text, query, history, spaces, counter, reranker)
     try:
         context = await builder.build(resolved)
     except BudgetTooSmall as error:
@@ -78,6 +84,19 @@ async def build_context(
         packed = await to_thread(pack, context) if resolved.request.keep else b""
         receipt = await _save_receipt(database, resolved, receipt, packed)
     return replace(context, receipt=receipt, **_statistics(resolved, history))
+
+
+async def _read_owners(
+    database: Database, request: Request, model: UUID, counter: TokenCounter
+) -> tuple[ResolvedRequest, ConversationHistory, Sequence[SpaceHistory]]:
+    reading = partial(_read_history, database, request, model, counter)
+    if not request.spaces:
+        return (*await reading(), ())
+    # Here: most contexts have none.
+    from memstore.context.spaces import read_spaces  # noqa: PLC0415
+
+    spaces, (resolved, history) = await run_both(partial(read_spaces, database, request, model), reading)
+    return resolved, history, spaces
 
 
 async def _read_history(
@@ -128,6 +147,7 @@ class ContextBuilder:
     question: str
     query: Query
     history: ConversationHistory
+    spaces: Sequence[SpaceHistory]
     counter: TokenCounter
     reranker: Reranker | None
 
@@ -135,11 +155,10 @@ class ContextBuilder:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
         sources = (self.database, self.query, resolved, self.history, most)
-        if resolved.request.spaces:
-            # Here: most contexts have none.
+        if self.spaces:
             from memstore.context.spaces import collect_with_spaces  # noqa: PLC0415
 
-            candidates = await collect_with_spaces(*sources)
+            candidates = await collect_with_spaces(*sources, self.spaces)
         else:
             candidates = await collect_candidates(*sources)
         if resolved.profile is not None:

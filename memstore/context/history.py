@@ -17,7 +17,7 @@ from memstore.derive.facts.normalization import denies_allergy
 from memstore.derive.facts.slots import root_of
 from memstore.models import ALWAYS, UNIMPORTANT, Fact, Hit, Message, Role, Scope, Summary, Tier
 from memstore.store import chunks, facts, messages, summaries
-from memstore.store.chunks import IndexVersion
+from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Read, Transaction
 from memstore.store.summaries import Outline
 from memstore.strategies.base import MESSAGE_OVERHEAD_TOKENS, Turn, split_turns
@@ -93,6 +93,14 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
         _read_standing(request, _guess_budget(request), 2 * MAX_STANDING),
         chunks.index_version(model),
     )
+
+
+class SpaceHistory(NamedTuple):
+    """What a context reads of a space before the question is embedded; `filters` leave out what is of other scopes."""
+
+    name: str
+    history: ConversationHistory
+    filters: Filters
 
 
 SpaceReads = tuple[Read[list[Fact]], Read[IndexVersion | None]]

@@ -11,7 +11,13 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
-from memstore._sync.context.history import ConversationHistory, load_history, read_profile_facts, reads_of_history
+from memstore._sync.context.history import (
+    ConversationHistory,
+    SpaceHistory,
+    load_history,
+    read_profile_facts,
+    reads_of_history,
+)
 from memstore._sync.context.request import PROFILE_SECTION, Request, ResolvedRequest, resolve
 from memstore._sync.search.recall import Query, build_query, rerank
 from memstore._sync.store import erasure, messages, receipts, summaries
@@ -58,16 +64,16 @@ def build_context(
     Raises `ModelChanged` where the embedder is not the active one.
     """
     request.check()
-    reading = partial(_read_history, database, request, model_id(embedder), counter)
+    reading = partial(_read_owners, database, request, model_id(embedder), counter)
     embedding = partial(build_query, database, request.user_id, embedder)
     if request.query is None:
-        resolved, history = reading()
+        resolved, history, spaces = reading()
         text = (history.question and history.question.text) or ""
         query = embedding(text)
     else:
         text = request.query
-        query, (resolved, history) = run_both_threads(partial(embedding, text), reading)
-    builder = ContextBuilder(database, text, query, history, counter, reranker)
+        query, (resolved, history, spaces) = run_both_threads(partial(embedding, text), reading)
+    builder = ContextBuilder(database, text, query, history, spaces, counter, reranker)
     try:
         context = builder.build(resolved)
     except BudgetTooSmall as error:
@@ -79,6 +85,19 @@ def build_context(
         packed = pack(context) if resolved.request.keep else b""
         receipt = _save_receipt(database, resolved, receipt, packed)
     return replace(context, receipt=receipt, **_statistics(resolved, history))
+
+
+def _read_owners(
+    database: Database, request: Request, model: UUID, counter: TokenCounter
+) -> tuple[ResolvedRequest, ConversationHistory, Sequence[SpaceHistory]]:
+    reading = partial(_read_history, database, request, model, counter)
+    if not request.spaces:
+        return (*reading(), ())
+    # Here: most contexts have none.
+    from memstore._sync.context.spaces import read_spaces  # noqa: PLC0415
+
+    spaces, (resolved, history) = run_both_threads(partial(read_spaces, database, request, model), reading)
+    return resolved, history, spaces
 
 
 def _read_history(
@@ -129,6 +148,7 @@ class ContextBuilder:
     question: str
     query: Query
     history: ConversationHistory
+    spaces: Sequence[SpaceHistory]
     counter: TokenCounter
     reranker: Reranker | None
 
@@ -136,11 +156,10 @@ class ContextBuilder:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
         sources = (self.database, self.query, resolved, self.history, most)
-        if resolved.request.spaces:
-            # Here: most contexts have none.
+        if self.spaces:
             from memstore._sync.context.spaces import collect_with_spaces  # noqa: PLC0415
 
-            candidates = collect_with_spaces(*sources)
+            candidates = collect_with_spaces(*sources, self.spaces)
         else:
             candidates = collect_candidates(*sources)
         if resolved.profile is not None:

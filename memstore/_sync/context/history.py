@@ -13,7 +13,7 @@ from uuid import UUID
 from memstore._sync.context.request import Request, ResolvedRequest
 from memstore._sync.context.visibility import VisibilityFilter, as_seen_by
 from memstore._sync.store import chunks, facts, messages, summaries
-from memstore._sync.store.chunks import IndexVersion
+from memstore._sync.store.chunks import Filters, IndexVersion
 from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import FULL_SHARE_ROOM
@@ -94,6 +94,14 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
         _read_standing(request, _guess_budget(request), 2 * MAX_STANDING),
         chunks.index_version(model),
     )
+
+
+class SpaceHistory(NamedTuple):
+    """What a context reads of a space before the question is embedded; `filters` leave out what is of other scopes."""
+
+    name: str
+    history: ConversationHistory
+    filters: Filters
 
 
 SpaceReads = tuple[Read[list[Fact]], Read[IndexVersion | None]]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from uuid import UUID
 
 from memstore._compat import gather_threads
 from memstore._sync.context.candidates import Ranked, rank_for_context, to_candidates, with_history
-from memstore._sync.context.history import ConversationHistory, load_space_history, reads_of_space
-from memstore._sync.context.request import ResolvedRequest
+from memstore._sync.context.history import ConversationHistory, SpaceHistory, load_space_history, reads_of_space
+from memstore._sync.context.request import Request, ResolvedRequest
 from memstore._sync.search.owners import comparable_parts, in_order_once, with_common_corpus
 from memstore._sync.search.recall import Query, in_scope
 from memstore._sync.store.chunks import Filters
@@ -35,18 +36,36 @@ class _Owner:
     ranked: Ranked
 
 
+def read_spaces(database: Database, request: Request, model: UUID) -> list[SpaceHistory]:
+    """Read what stands in the request's spaces. Raises `NotFound` where one is not shared with the user."""
+    view = database.on_behalf_of(request.user_id)
+    return gather_threads([partial(_read_space, name, view, request, model) for name in request.spaces])
+
+
+def _read_space(name: str, database: Database, request: Request, model: UUID) -> SpaceHistory:
+    reads = reads_of_space(request, model)
+    with database.user_transaction(request.spaces[name], reads) as tx:
+        filters = in_scope(tx, Filters(as_of=request.as_of), request.scope)
+        return SpaceHistory(name, load_space_history(tx, reads), filters)
+
+
 def collect_with_spaces(
-    database: Database, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
+    database: Database,
+    query: Query,
+    resolved: ResolvedRequest,
+    history: ConversationHistory,
+    most: int,
+    spaces: Sequence[SpaceHistory],
 ) -> Candidates:
     """Return the candidates as `collect_candidates` does, with those of the request's spaces, together as many.
 
-    Standing facts of spaces stand behind the user's own. Raises `NotFound` where a space is not shared with the user.
+    Standing facts of spaces stand behind the user's own. Raises `NotFound` where a space is shared no longer.
     """
     request, view = resolved.request, database.on_behalf_of(resolved.request.user_id)
     searched = [(database, request.user_id), *((view, space) for space in request.spaces.values())]
     query = with_common_corpus(query, searched, request.as_of)
     rank = [partial(_rank_user, database, query, resolved, history, most)]
-    rank += [partial(_rank_space, name, view, query, resolved, most) for name in request.spaces]
+    rank += [partial(_rank_space, space, view, query, resolved, most) for space in spaces]
     candidates, *_ = every = gather_threads([partial(_collect, owner) for owner in _best_of(gather_threads(rank))])
     together = in_order_once(hit for each in every for hit in (*each.facts, *each.hits))
     hits = [hit for hit in together if hit.tier != Tier.FACTS]
@@ -74,15 +93,12 @@ def _rank_user(
     return _Owner(None, database, query, resolved, history, ranked)
 
 
-def _rank_space(name: str, database: Database, query: Query, resolved: ResolvedRequest, most: int) -> _Owner:
-    space_id = resolved.request.spaces[name]
-    query, reads = query.for_owner(space_id), reads_of_space(resolved.request, query.model)
-    with database.user_transaction(space_id, reads) as tx:
-        history = load_space_history(tx, reads)
-        filters = in_scope(tx, Filters(as_of=resolved.request.as_of), resolved.request.scope)
-        resolved = replace(resolved, filters=filters)
-        ranked = rank_for_context(tx, query, resolved, history, most)
-    return _Owner(name, database, query, resolved, history, ranked)
+def _rank_space(space: SpaceHistory, database: Database, query: Query, resolved: ResolvedRequest, most: int) -> _Owner:
+    space_id, resolved = resolved.request.spaces[space.name], replace(resolved, filters=space.filters)
+    query = query.for_owner(space_id)
+    with database.user_transaction(space_id) as tx:
+        ranked = rank_for_context(tx, query, resolved, space.history, most)
+    return _Owner(space.name, database, query, resolved, space.history, ranked)
 
 
 def _best_of(owners: Sequence[_Owner]) -> list[_Owner]:
