@@ -12,13 +12,11 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
+from memstore.derive.facts import drafts
 from memstore.language.sentences import sentences
 
 _APOSTROPHES = dict.fromkeys(map(ord, "’‘ʼ`´"), "'")
-_UNSAID = re.compile(
-    r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
-    re.DOTALL | re.MULTILINE,
-)
+_UNSAID = re.compile(r"`[^`\n]{1,200}`|\[[^\[\]\n]{0,400}\]|https?://\S+")
 _QUOTED = re.compile(r"[\"“”„«]((?:[^\"“”„«»\n]|\n(?!\s*\n)){0,500})[\"“”»]")
 # What somebody else wrote, as programs mark it: a mail behind its header, a letter behind its greeting, a transcript.
 _PASTED = re.compile(
@@ -65,7 +63,10 @@ class Utterance:
     @cached_property
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""
-        text = _UNSAID.sub(_blank, self.text).translate(_APOSTROPHES)
+        text = self.text
+        for start, stop in drafts.pasted(text):
+            text = text[:start] + re.sub(r"[^\n]", " ", text[start:stop]) + text[stop:]
+        text = _UNSAID.sub(_blank, text).translate(_APOSTROPHES)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
         return _without_quotes(text)
