@@ -36,7 +36,7 @@ from memstore.strategies import as_json
 class Runtime:
     """The database, the settings and the providers of an open store. A `reranker` overrides the settings' own."""
 
-    def __init__(self, database: Database, settings: Settings, reranker: Reranker | None = None) -> None:
+    def __init__(self, database: Database, settings: Settings, reranker: Reranker | None) -> None:
         self.database = database
         self.settings = settings
         self._counters: dict[str, TokenCounter] = {}

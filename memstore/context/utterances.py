@@ -60,7 +60,7 @@ def answers(text: str) -> bool:
     return load_phrases("answers", opens=True).match(text) is not None
 
 
-def antecedent_span(before: str, text: str, names: Collection[str] = ()) -> tuple[int, int] | None:
+def antecedent_span(before: str, text: str, names: Collection[str]) -> tuple[int, int] | None:
     """Return where the antecedent of a text stands in what was said before it: start and end.
 
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.

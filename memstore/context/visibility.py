@@ -93,7 +93,7 @@ class VisibilityFilter:
     seen. A fact is seen if one of its messages is seen, or if it has none, because somebody entered it by hand.
     """
 
-    def __init__(self, viewer: str | None = None, rule: Rule | str | None = None) -> None:
+    def __init__(self, viewer: str | None, rule: Rule | str | None = None) -> None:
         self.viewer = viewer
         self._rule = rule_of(rule)
         self._visible: dict[UUID, bool] = {}

@@ -73,8 +73,8 @@ class Worker:
         dependencies: Dependencies,
         *,
         concurrency: int,
-        only: UUID | None = None,
-        on_call: OnCall = lambda _: None,
+        only: UUID | None,
+        on_call: OnCall,
     ) -> None:
         # How many messages went through, what was made of them, what was refused, and how often a deriver failed.
         self.made = Counter(_totals(RunState()))

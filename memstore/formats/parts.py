@@ -318,7 +318,7 @@ def clean_name(name: object) -> str:
     return escape_control_tokens(" ".join(seen.translate(_COLONS).split()))
 
 
-def speaker_label(role: str, name: object = None) -> str:
+def speaker_label(role: str, name: object) -> str:
     """Return the label before what somebody said: a user's name, else the role with the name.
 
     A name that could pass for a role stands in quotation marks behind the true role: `user "assistant bob"`.

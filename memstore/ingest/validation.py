@@ -207,7 +207,7 @@ def check_names(**names: str | None) -> None:
             check_name(name, kind)
 
 
-def check_query(query: str, min_score: object = None) -> None:
+def check_query(query: str, min_score: object) -> None:
     check_text(query, "the query")
     if not query.strip():
         raise InvalidInput(f"query={query!r:.60} is empty; give a question, or some words of a message.")

@@ -214,7 +214,7 @@ def _overlap(mention: _Said, other: _Said) -> Iterator[Time]:
         yield from _range(first.date, last.date, after=first.relation == "after", before=last.relation == "before")
 
 
-def _range(first: NamedDate, last: NamedDate, *, after: bool = False, before: bool = False) -> Iterator[Time]:
+def _range(first: NamedDate, last: NamedDate, *, after: bool, before: bool = False) -> Iterator[Time]:
     """Yield the times from one date to another: with `after` and `before` without these themselves."""
     if last.year is None and first.year is not None:
         last = last._replace(year=first.year + ((last.month or 12) < (first.month or 12)))

@@ -226,7 +226,7 @@ async def find_changes(
     return changes.restrict(changes.facts - set(filters.hidden_facts)) if filters.hidden_facts else changes
 
 
-async def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None = None) -> list[Hit]:
+async def to_hits(tx: Transaction, chosen: Sequence[RankedChunk], as_of: datetime | None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
     said = await chunks.load_texts(tx, [candidate.chunk for candidate in chosen], as_of)
     return [

@@ -29,7 +29,7 @@ async def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, i
     await tx.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
-async def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
+async def backfills(tx: Transaction, backfill: UUID | None, *, limit: int = 20) -> list[Backfill]:
     return await tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 

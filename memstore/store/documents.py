@@ -106,7 +106,7 @@ async def expire(tx: Transaction) -> int:
     return await tx.run(SQL["expire"])
 
 
-async def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool = False) -> None:
+async def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool) -> None:
     living = [ids.document_id(tx.user_id, row.namespace, row.key) for row in rows if row.expires_at is not None]
     if living:
         await tx.run(SQL["refresh"], ids=living, expired=expired)

@@ -233,7 +233,7 @@ async def drop_sources(tx: Transaction, fact: UUID) -> None:
 
 
 async def remove_sources_of(
-    tx: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
+    tx: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID]
 ) -> TakenSources:
     """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 

@@ -53,7 +53,7 @@ class Matches:
     postings: dict[int, Postings]
 
 
-async def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None) -> Matches:
+async def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None) -> Matches:
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
     Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The

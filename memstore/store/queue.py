@@ -96,7 +96,7 @@ async def _fetch(database: Database, statement: LiteralString, **values: Any) ->
         return await (await connection.execute(statement, values)).fetchall()
 
 
-async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
+async def retry(database: Database, ids: Sequence[int] | None) -> int:
     """Enqueue failed jobs again, these or all, as new ones; return how many."""
     async with database.owner_transaction() as connection:
         cursor = await connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})

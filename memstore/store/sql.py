@@ -63,7 +63,7 @@ class Rows(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def expand_values(statement: LiteralString, count: int, shared: frozenset[str] = frozenset()) -> Rows:
+def expand_values(statement: LiteralString, count: int, shared: frozenset[str]) -> Rows:
     """Return an INSERT of one row as one of so many, which have the `shared` values in common.
 
     INSERT … SELECT, from arrays too, is refused by row-level security on a distributed table; this is not.

@@ -62,7 +62,7 @@ async def summary(tx: Transaction, id: UUID) -> Summary | None:
     return rows[0] if rows else None
 
 
-def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
+def outlines(conversation: UUID, *, as_of: datetime | None) -> Read[list[Outline]]:
     """Return the read of the summaries of the nest, level 1 and above, without their texts."""
     values = {"conversation_id": conversation, "as_of": as_of}
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))

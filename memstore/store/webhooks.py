@@ -47,7 +47,7 @@ async def target(tx: Transaction, id: UUID, user: UUID) -> Target | None:
     return await tx.one(SQL["target"], partial(Target, user_name=name), id=id)
 
 
-async def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool = False) -> None:
+async def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool) -> None:
     """Note why a delivery failed; with `disable` nothing more is enqueued or sent."""
     await tx.run(SQL["note_failure"], id=id, error=error, disable=disable)
 

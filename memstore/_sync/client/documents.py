@@ -40,8 +40,8 @@ class Documents:
         database: Database,
         name: str,
         user_id: UUID,
-        embedder: Embedder | None = None,
-        distance: Distance = "cosine",
+        embedder: Embedder | None,
+        distance: Distance,
     ) -> None:
         self._runtime = runtime
         self._database = database

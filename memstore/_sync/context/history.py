@@ -279,8 +279,8 @@ def read_profile_facts(
     tx: Transaction,
     *,
     subject: str | None = None,
-    as_of: datetime | None = None,
-    scope: Scope | None = None,
+    as_of: datetime | None,
+    scope: Scope | None,
     visibility: VisibilityFilter | None = None,
     without: Collection[UUID] = (),
 ) -> tuple[str, list[Fact]]:

@@ -30,7 +30,7 @@ def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, int]) -
     tx.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
-def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
+def backfills(tx: Transaction, backfill: UUID | None, *, limit: int = 20) -> list[Backfill]:
     return tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 

@@ -167,7 +167,7 @@ def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | N
 
 
 def read_neighbourhood(
-    tx: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
+    tx: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None
 ) -> tuple[UserIndex, Rows] | None:
     """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
@@ -291,7 +291,7 @@ class ItemText:
 
 
 def read_texts(
-    chunks: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
+    chunks: Sequence[Chunk], as_of: datetime | None, *, mark_outdated: bool = False
 ) -> list[Read[list[ItemText]]]:
     """Return the reads of the texts of the items of chunks, without removed items and facts that were not active.
 
@@ -309,7 +309,7 @@ def read_texts(
     ]
 
 
-def load_texts(tx: Transaction, chunks: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+def load_texts(tx: Transaction, chunks: Sequence[Chunk], as_of: datetime | None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
     reads = read_texts(chunks, as_of)
     tx.read_together(reads)

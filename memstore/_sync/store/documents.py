@@ -104,7 +104,7 @@ def expire(tx: Transaction) -> int:
     return tx.run(SQL["expire"])
 
 
-def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool = False) -> None:
+def refresh(tx: Transaction, rows: Iterable[Document], *, expired: bool) -> None:
     living = [ids.document_id(tx.user_id, row.namespace, row.key) for row in rows if row.expires_at is not None]
     if living:
         tx.run(SQL["refresh"], ids=living, expired=expired)

@@ -106,7 +106,7 @@ def keep_certificate(tx: Transaction, certificate: Certificate) -> datetime:
     return cast(datetime, recorded_at)
 
 
-def certificates(tx: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
+def certificates(tx: Transaction, *, id: UUID | None = None, limit: int) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
     return tx.all(SQL["erasures"], lambda body, **columns: Certificate.from_dict(body | columns), id=id, limit=limit)
 
@@ -156,7 +156,7 @@ def messages_to_delete(
     tx: Transaction,
     *,
     conversation: UUID | None = None,
-    messages: Sequence[UUID] | None = None,
+    messages: Sequence[UUID] | None,
     before: datetime | None = None,
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""

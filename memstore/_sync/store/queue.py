@@ -95,7 +95,7 @@ def _fetch(database: Database, statement: LiteralString, **values: Any) -> list[
         return (connection.execute(statement, values)).fetchall()
 
 
-def retry(database: Database, ids: Sequence[int] | None = None) -> int:
+def retry(database: Database, ids: Sequence[int] | None) -> int:
     """Enqueue failed jobs again, these or all, as new ones; return how many."""
     with database.owner_transaction() as connection:
         cursor = connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})

@@ -48,7 +48,7 @@ class ChunkWithoutVector(NamedTuple):
     text: str
 
 
-def chunks_without_vector(tx: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
+def chunks_without_vector(tx: Transaction, model: UUID, *, limit: int, after: int) -> list[ChunkWithoutVector]:
     """Return chunks after a number that have no vector of this model, in the order of numbers.
 
     No new number comes below one that was seen, so later chunks stand after the last one.

@@ -59,8 +59,8 @@ def pending_work(
     deriver: str,
     *,
     only: UUID | None,
-    conversation: UUID | None = None,
-    after: PendingWork | None = None,
+    conversation: UUID | None,
+    after: PendingWork | None,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
     values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": CONVERSATIONS_PER_PAGE}
@@ -88,7 +88,7 @@ def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
 
 
 def unfinished(
-    tx: Transaction, backfill: UUID | None, *, unlike: Collection[UUID] = (), after: ConversationKey = BEGINNING
+    tx: Transaction, backfill: UUID | None, *, unlike: Collection[UUID], after: ConversationKey
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
     values = {"backfill": backfill, "open": list(unlike), "limit": CONVERSATIONS_PER_PAGE}
@@ -172,7 +172,7 @@ def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
     return {"after_user": place.user_id, "after_conversation": place.conversation_id}
 
 
-def mark_rederived(tx: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None) -> None:
+def mark_rederived(tx: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None) -> None:
     """Note that a conversation is now derived by this recipe (None: by several), or raise `ConcurrentUpdate`."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "done_seq": work.done_seq}
     if not tx.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):

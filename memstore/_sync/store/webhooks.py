@@ -48,7 +48,7 @@ def target(tx: Transaction, id: UUID, user: UUID) -> Target | None:
     return tx.one(SQL["target"], partial(Target, user_name=name), id=id)
 
 
-def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool = False) -> None:
+def note_failure(tx: Transaction, id: UUID, error: str, *, disable: bool) -> None:
     """Note why a delivery failed; with `disable` nothing more is enqueued or sent."""
     tx.run(SQL["note_failure"], id=id, error=error, disable=disable)
 

@@ -179,7 +179,7 @@ class McpApp:
     that takes longer than `timeout` seconds is given up.
     """
 
-    def __init__(self, store: AsyncMemoryStore, *, timeout: float | None = None) -> None:
+    def __init__(self, store: AsyncMemoryStore, *, timeout: float | None) -> None:
         server = MemoryServer(store, timeout=timeout)
         settings = store.settings
         # What stands around the text of a message has room, too.
@@ -209,7 +209,7 @@ class McpApp:
         await self._sessions.handle_request(scope, receive, send)
 
 
-async def serve_stdio(user: str, database: str | None, scope: str | None = None) -> None:
+async def serve_stdio(user: str, database: str | None, scope: str | None) -> None:
     """Serve one user until standard input ends; nothing but the protocol is written to standard output."""
     async with await AsyncMemoryStore.open(database) as store:
         server = MemoryServer(store, user, scope=scope)
