@@ -1,7 +1,7 @@
 """What makes a clause worth a place in a summary: its own words, and what it answers. English and German.
 
 Sentences are cut into clauses where each says the same alone. Cues say how likely it is that an expert would tell a
-clause: words that settle something, numbers, what it takes up of the turns before, and how it is answered.
+clause: words that settle something, numbers, and what it takes up of the turns before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from memstore.language import (
     compile_phrases,
     is_question,
     load_days,
-    load_numbers,
     load_phrases,
     load_words,
 )
@@ -46,23 +45,18 @@ WEIGHTS: dict[str, tuple[float, float]] = {
     "eight words": (0.5, 0.2),
     "intends": (0.4, 0.3),
     "short echo": (0.4, 0.3),
-    "taken up": (0.4, -0.1),
     "concludes": (0.4, -0.3),
-    "before question": (0.3, 0.1),
     "closes": (0.3, 0.0),
     "chooses": (0.2, 0.6),
-    "count": (0.1, 0.4),
     "long number": (-0.1, 0.5),
     "number": (-0.2, 2.4),
     "figure": (-0.2, 1.7),
     "one stem": (-0.3, -0.4),
-    "others": (-0.4, -0.3),
     "self": (-0.4, -0.4),
     "assistant": (-0.4, -0.5),
     "later part": (-0.5, 0.2),
     "new": (-0.7, -0.2),
     "is": (-0.8, -0.4),
-    "start": (-1.1, 0.3),
 }
 
 
@@ -87,9 +81,6 @@ _FIGURE = re.compile(
     r"|tage|wochen?|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
     r"|\b\d{2,}\b"
 )
-_COUNTED = (*range(2, 13), 15, 20, 30, 40, 50, 100)
-_COUNTS = {word for word, number in load_numbers("en", "de").items() if number in _COUNTED}
-_COUNTS |= {"twice", "zweimal", "dreimal"}
 _CALENDAR = load_days("en", "de") | (load_words("months", "en", "de") - {"may"})
 # A choice, and what follows from one.
 _ACTS, _DOES = (f"(?:{'|'.join(sorted(load_words('acts', code)))})" for code in ("en", "de"))
@@ -113,12 +104,6 @@ _UNSURE = _any(
     r"if|unless|would|(?:i|we)['’]d|could|should|may|might|maybe|perhaps|probably|guess|suppose|th(?:ink|ought)|believe|hope|wish|was",
     r"were|had|did|\w{2,}ed|wenn|falls|würd\w*|könnt\w*|wär\w*|hätt\w*|sollt\w*|vielleicht|wohl|glaub\w*|war\w*",
 )
-# What only begins a sentence.
-_OPENING = re.compile(
-    r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
-    r"|(?:(?:well|fine|great|good|right|so|lovely|perfect|sure|gut|super|prima|klar|schön)\b\s*[,.!…]+\s*))+",
-    re.IGNORECASE,
-)
 _CUES = {
     "figure": _phrases("twice *, zweimal *, dreimal *, three times *"),
     "stays": load_phrases("stays", ignore_case=False),
@@ -133,26 +118,18 @@ _CUES = {
         rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
     ),
     "is": _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben"),
-    "others": _phrases(
-        "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband"
-        ", my son, my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann"
-        ", mein* frau, mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
-    ),
 }
 
 
 def score_sentence(sentence: str) -> float:
     """Return how much a summary should want this sentence for what it holds, from -1 to 1.
 
-    Up for dates, numbers, names, decisions and what one says of oneself; down for questions, greetings, praise and
-    sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
+    Up for days, numbers, names and what one says of oneself; down for questions, greetings, praise and sentences of
+    fewer than five words. English and German; in other languages only numbers, names and questions count.
     """
     low, words = sentence.lower(), WORD.findall(sentence.lower())
-    is_dated = not _CALENDAR.isdisjoint(words) or load_phrases("when", ignore_case=False).search(low) is not None
-    score = 0.15 * bool(NUMBER.search(low)) + 0.2 * is_dated
-    matters = load_phrases("matters", ignore_case=False).search(low)
-    speaks_of_self = _phrases("i, my, we, our, ich, mein*, wir, unser*").search(low)
-    score += 0.2 * bool(matters) + 0.15 * bool(speaks_of_self)
+    score = 0.15 * bool(NUMBER.search(low)) + 0.2 * (not _CALENDAR.isdisjoint(words))
+    score += 0.15 * bool(_phrases("i, my, we, our, ich, mein*, wir, unser*").search(low))
     score += 0.1 * min(2, len(NAME.findall(sentence)))
     score -= 0.5 * is_question(low)
     score -= 0.4 * bool(load_phrases("pleasantries", ignore_case=False, opens=True).match(low))
@@ -209,11 +186,9 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     offered: int | None = None  # a question with which the turn before ended, and what it proposed
     for turn, numbers in enumerate(turns):
         speaker = lines[numbers[0]][0]
-        _mark_answered(clauses[start:], lines[numbers[0]][1].lower())
-        of_turn = {"start"} if turn < 2 else set()
-        if speaker == ASSISTANT_SPEAKER:
-            is_recap = any(_RECAP.match(lines[number][1].lower()) for number in numbers)
-            of_turn |= {"assistant", "recap"} if is_recap else {"assistant"}
+        of_turn = {"assistant"} if speaker == ASSISTANT_SPEAKER else set[str]()
+        if of_turn and any(_RECAP.match(lines[number][1].lower()) for number in numbers):
+            of_turn.add("recap")
         question: int | None = None
         proposal: int | None = None
         start, is_first = len(clauses), True
@@ -244,8 +219,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 clauses.append(Clause(number, speaker, text, stems, needs, cues))
                 if not is_filler and not is_asked:
                     is_first = False
-                    proposes = load_phrases("proposes", ignore_case=False).search(low)
-                    if proposes or (proposal is None and speaker == ASSISTANT_SPEAKER):
+                    if proposal is None and speaker == ASSISTANT_SPEAKER:
                         proposal = len(clauses) - 1
             question = len(clauses) - 1 if is_asked else None
         earlier_turn.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
@@ -256,18 +230,13 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
 def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[str]]]:
     if speaker == TOOL_SPEAKER:
         return [(sentence, True, terms(sentence))]
-    (first, alone), *rest = split_clauses(sentence)
-    opening = _OPENING.match(first)
-    if opening and len(first[opening.end() :].split()) > 1:
-        first = first[opening.end() :]
-    return [(text, alone, terms(text)) for text, alone in [(first, alone), *rest]]
+    return [(text, alone, terms(text)) for text, alone in split_clauses(sentence)]
 
 
 def _find_cues(text: str, low: str, counts: Mapping[str, int], stems: Collection[str]) -> set[str]:
     cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
     words = set(WORD.findall(low))
     cues |= {"number"} if NUMBER.search(low) else set()
-    cues |= {"count"} if not words.isdisjoint(_COUNTS) else set()
     cues |= {"self"} if not words.isdisjoint(("i", "we", "ich", "wir")) else set()
     cues |= {"chooses"} if _CHOOSES.search(low) and not _UNSURE.search(low) else set()
     cues |= {"one stem"} if len(stems) < 2 else {"six stems"} if len(stems) > 5 else set()
@@ -290,15 +259,6 @@ def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
     return cues
 
 
-def _mark_answered(clauses: Sequence[Clause], answer: str) -> None:
-    """Mark the clauses of a turn that the next one takes up, agrees to or leaves behind."""
-    stems = terms(answer)
-    for clause in clauses:
-        clause.cues.update({"before question"} if is_question(answer) else ())
-        if clause.stems and 2 * len(stems.keys() & clause.stems.keys()) >= len(clause.stems):
-            clause.cues.add("taken up")
-
-
 def _has_only(text: str, words: Collection[str]) -> bool:
     return all(word in words or re.fullmatch(r"hm+|(?:ha)+", word) for word in _spoken(text))
 
@@ -319,7 +279,6 @@ _CUT = re.compile(
     r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
     re.IGNORECASE,
 )
-_OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
 _WHOLE = _phrases(
     "if, unless, whether, when, said, says, say, think, thinks, thought, told, wenn, falls, ob, dass, meint, sagt"
     ", sagte, glaubt"
@@ -347,11 +306,8 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
         if _phrases("because, cos, weil, denn").match(piece):
             if _NOT.search(left.lower()):
                 continue
-        else:
-            if is_whole and _WHOLE.search(piece):
-                continue
-            if _NOT.search(piece) and not (_OWN.match(piece) and _CHOOSES.search(left.lower())):
-                continue
+        elif (is_whole and _WHOLE.search(piece)) or _NOT.search(piece):
+            continue
         clauses.append((left, alone))
         start, alone = cut.end(), bool(cut["joined"]) and not is_whole and len(rest.split()) > 2
     return [*clauses, (sentence[start:], alone)]

@@ -191,7 +191,7 @@ def format_lines(lines: Sequence[Line]) -> str:
 class ExtractiveSummarizer:
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/12"
+    recipe = "extractive/13"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
