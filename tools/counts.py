@@ -21,12 +21,12 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "memstore"
 LIMITS = {
-    "module constants": 687,
-    "regular expressions": 118,
+    "module constants": 682,
+    "regular expressions": 116,
     "comments behind a line": 141,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 43679,
+    "lines": 43_632,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}
