@@ -118,6 +118,12 @@ class FactDraft:
         """The attribute whose known values it is compared with, even if their words differ."""
         return self.fact.attribute if self.slot is not None or self.fact.attribute in SINGLE else None
 
+    def plans_again(self, known: KnownFact) -> bool:
+        """Whether this says a plan that a person ended, since then, and after its end."""
+        ended, decided = known.fact.valid_to, known.by_hand_at
+        is_later = decided is not None and self.learned_at is not None and decided < self.learned_at
+        return known.by_hand == "edited" and is_later and ended is not None and ended <= self.fact.occurred_at
+
     def with_columns(self, **columns: Any) -> FactDraft:
         return replace(self, fact=self.fact.model_copy(update=columns))
 

@@ -159,7 +159,7 @@ def _reinforce(
     said_at = max(new.fact.occurred_at, duplicate.last_said)
     if new.fact.recipe.startswith(READER_RECIPE_PREFIX):
         new = with_outdated(tx, new, duplicate.fact, other_facts, said_at)
-        if duplicate.by_hand is None or _is_planned_again(new, duplicate):
+        if duplicate.by_hand is None or new.plans_again(duplicate):
             _renew_end(tx, new, duplicate)
         else:
             new = replace(new, successor=None)
@@ -173,13 +173,6 @@ def _reinforce(
     ended_later = decision.kind == "new" and duplicate.fact.valid_to is not None and said_at < duplicate.fact.valid_to
     if decision.kind in executed and not ended_later:
         _execute(tx, new, duplicate.fact, decision, said_at, model)
-
-
-def _is_planned_again(new: FactDraft, duplicate: KnownFact) -> bool:
-    """Whether a plan that a person ended is said again since, and after its end."""
-    ended, decided = duplicate.fact.valid_to, duplicate.by_hand_at
-    is_later = decided is not None and new.learned_at is not None and decided < new.learned_at
-    return duplicate.by_hand == "edited" and is_later and ended is not None and ended <= new.fact.occurred_at
 
 
 def _renew_end(tx: Transaction, new: FactDraft, duplicate: KnownFact) -> None:
