@@ -97,7 +97,7 @@ def reads_of_history(request: Request, model: UUID) -> HistoryReads:
 
 
 class SpaceHistory(NamedTuple):
-    """What a context reads of a space before the question is embedded; `filters` leave out what is of other scopes."""
+    """The history of a space, read while the question is embedded; `filters` leave out other scopes."""
 
     name: str
     history: ConversationHistory
