@@ -52,6 +52,7 @@ WEIGHTS: dict[str, tuple[float, float]] = {
     "number": (-0.2, 2.4),
     "figure": (-0.2, 1.7),
     "one stem": (-0.3, -0.4),
+    "others": (-0.4, -0.3),
     "self": (-0.4, -0.4),
     "assistant": (-0.4, -0.5),
     "later part": (-0.5, 0.2),
@@ -118,6 +119,11 @@ _CUES = {
         rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
     ),
     "is": _phrases("is, are, it's, that's, was, were, there's, has, have, ist, sind, war, waren, hat, haben"),
+    "others": _phrases(
+        "he, she, they, his, her, my sister, my brother, my mother, my mum, my dad, my father, my wife, my husband"
+        ", my son, my daughter, my neighbour, my boss, er, sie, mein* bruder, mein* schwester, mein* mutter, mein* mann"
+        ", mein* frau, mein* sohn, mein* tochter, mein* nachbar*, mein* chef"
+    ),
 }
 
 
