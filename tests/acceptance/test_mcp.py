@@ -97,6 +97,20 @@ async def model_of(url: str, user: str = "alice", scope: str | None = None, **se
         yield Model(client)
 
 
+async def test_what_waits_of_another_project_is_not_shown(url: str) -> None:
+    async with await memstore.open_async(url, settings={"embedder": EMBEDDER, "review_facts": True}) as store:
+        alice = store.user("alice")
+        for scope in ("otter", "lynx"):
+            await alice.conversation(scope, scope=scope).add("user", f"We decided to deploy {scope} on Fridays.")
+        await store.derive()
+        assert len(await alice.inbox()) == 2
+        assert ["otter" in item.fact.text for item in await alice.inbox(scope="otter")] == [True]
+    async with model_of(url, scope="otter") as model:
+        waiting = await model.read("memstore://inbox")
+    assert "deploy otter" in waiting
+    assert "lynx" not in waiting
+
+
 # What is listed. ------------------------------------------------------------------------------------------------------
 async def test_eight_tools_say_what_they_take_give_and_do(url: str) -> None:
     async with model_of(url) as model:

@@ -277,12 +277,12 @@ class UserFacts:
             sections.setdefault(title, []).append(f"[{fact.occurred_at:%Y-%m-%d}] - {' '.join(text.split())}")
         return "\n".join(line for title, lines in sections.items() for line in (f"## {title}", *lines, ""))
 
-    def inbox(self, *, limit: int = 100, before: Fact | UUID | None = None) -> list[InboxItem]:
+    def inbox(self, *, limit: int = 100, before: Fact | UUID | None = None, scope: Scopes = None) -> list[InboxItem]:
         """Return the facts that wait to be accepted, with the words that say them, as pages of `facts`.
 
-        They are in no context, recall or profile. `review` accepts and refuses them.
+        They are in no context, recall or profile. `review` accepts and refuses them. In a `scope` as by `recall`.
         """
-        waiting = self.facts(state=QUARANTINED, limit=limit, before=before)
+        waiting = self.facts(state=QUARANTINED, limit=limit, before=before, scope=scope)
         quotes = self._quotes(waiting)
         return [InboxItem(fact, quotes[fact.id]) for fact in waiting]
 

@@ -239,11 +239,15 @@ class ReviewResponse(BaseModel):
     refused: list[Fact]
 
 
+class InboxParams(PageParams):
+    scope: ScopeName | None = None
+
+
 @facts.get("/inbox")
-async def list_inbox(user: UserDep, params: Annotated[PageParams, Query()]) -> Page[InboxItem]:
+async def list_inbox(user: UserDep, params: Annotated[InboxParams, Query()]) -> Page[InboxItem]:
     """Return the facts that wait to be accepted, with the words that say them."""
     (last,) = params.position(tuple[UUID]) or (None,)
-    rows = await user.inbox(before=last, limit=params.limit + 1)
+    rows = await user.inbox(before=last, limit=params.limit + 1, scope=params.scope)
     return params.page(rows, lambda item: [item.fact.id])
 
 
