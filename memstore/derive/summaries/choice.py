@@ -65,15 +65,11 @@ class Material:
 
 @dataclass(slots=True)
 class _Choice:
-    """The places that are `chosen`, in order, the words that are `said` by them, and those that they settle.
-
-    What was only spoken of may be settled as well.
-    """
+    """The places that are `chosen`, in order, and the words that are `said` by them."""
 
     material: Material
     chosen: list[int] = field(default_factory=list)
     said: set[str] = field(default_factory=set)
-    settled: set[str] = field(default_factory=set)
 
     def group(self, place: int) -> list[int]:
         clauses, places = self.material.clauses, [place]
@@ -99,10 +95,9 @@ class _Choice:
         about = place if material.own_words[place] or clause.needs is None else clause.needs
         decision, number = clause.values
         own_words, numbers = material.own_words[about], material.numbers[about]
-        news = _news(own_words, self.settled if clause.settles else self.said)
+        news = _news(own_words, self.said)
         # Most have no numbers, and `own_words` in their place.
-        is_same = numbers is own_words and not clause.settles
-        number_news = news if is_same else _news(numbers, self.said)
+        number_news = news if numbers is own_words else _news(numbers, self.said)
         return material.cue_worth * (decision * news + number * number_news)
 
     def cost(self, places: Sequence[int]) -> int:
@@ -133,8 +128,6 @@ class _Choice:
         material, places = self.material, self.group(place)
         self.chosen = sorted([*self.chosen, *places])
         self.said.update(*(material.words[each] for each in places))
-        if material.clauses and material.clauses[place].settles:
-            self.settled.update(*(material.words[each] for each in places))
         return places
 
 

@@ -152,12 +152,6 @@ class Clause:
     needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or answers
     cues: set[str]
 
-    @cached_property
-    def settles(self) -> bool:
-        if self.speaker == ASSISTANT_SPEAKER:
-            return "recap" in self.cues
-        return not self.cues.isdisjoint(("chooses", "stays", "concludes", "said first", "agrees"))
-
     @property
     def is_empty(self) -> bool:
         """Whether it says nothing: "Oh well!"."""
