@@ -26,7 +26,7 @@ LIMITS = {
     "comments behind a line": 141,
     "pronouns as names": 1,  # `Decision.others`, which is public
     "functions of a complexity above 20": 0,
-    "lines": 43_630,
+    "lines": 43_645,
 }
 CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
 PRONOUNS = {"one", "some", "own", "others"}

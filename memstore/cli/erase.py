@@ -44,8 +44,9 @@ def erase(
             echo_hint("nothing was erased: say yes, or give --yes; --dry-run shows what would be removed")
             raise typer.Exit(1)
         if what == "user":
-            hint_why_little(store, owner)
             certificate = scope.erase(dry_run=dry_run)
+            if certificate.is_empty:
+                hint_why_little(store, owner)
         elif what == "conversation":
             certificate = scope.conversation(names[0]).erase(dry_run=dry_run)
         elif what == "message":
@@ -96,6 +97,8 @@ def _print(certificate: Certificate) -> None:
     scan, is_empty = certificate.scan, certificate.is_empty
     rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:20]]
     rows += [(place, count) for place, count in certificate.counts.items() if count]
+    for space, of_space in certificate.spaces.items():
+        rows += [(f"{place} in the space {space}", count) for place, count in of_space.counts.items() if count]
     rows += [(f"to be made again by memstore derive, {deriver}", count) for deriver, count in certificate.again.items()]
     if certificate.id is not None:
         rows += [("tombstones", certificate.tombstones), ("looked for in", f"{scan.tables} tables")]

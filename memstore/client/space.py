@@ -8,7 +8,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.client.runtime import Runtime
 from memstore.client.user import AsyncUserScope
-from memstore.errors import Conflict, Forbidden
+from memstore.errors import Conflict, Forbidden, InvalidInput
 from memstore.ingest.validation import RETENTION_SETTING, check_choice, check_name
 from memstore.models import Access, Certificate, ErasureScope, Grant
 from memstore.store import grants, messages
@@ -50,6 +50,10 @@ class AsyncSpaceScope(AsyncUserScope):
         Messages of the member stay until they are erased. Raises `Conflict` for the last admin.
         """
         await self._change(member, None)
+
+    def space(self, name: str) -> AsyncSpaceScope:
+        """Raise `InvalidInput`: only users have spaces."""
+        raise InvalidInput(f"The space {self.space_name!r} is no member of {name!r}: only users have and share spaces.")
 
     async def _create(self) -> None:
         assert self.member is not None

@@ -177,7 +177,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> tuple[Cer
         scan = ScanResult(len(left), len(searched), dict(+left))
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.rewound_conversations), scan=scan)
     # If nothing was erased, no certificate is kept.
-    if not digests and certificate.is_empty and not target.spaces:
+    if not digests and certificate.is_empty:
         return replace(certificate, id=None), ()
     await erasure.raise_version(tx)
     kept = await messages.add_tombstones(tx, id, digests)

@@ -366,7 +366,7 @@ class Certificate:
     @property
     def is_empty(self) -> bool:
         """Whether there was nothing to remove."""
-        return not any(self.counts.values())
+        return not any(self.counts.values()) and all(each.is_empty for each in self.spaces.values())
 
     def as_dict(self) -> Json:
         """Return the certificate as JSON, which `Certificate.from_dict` reads back."""

@@ -326,3 +326,21 @@ async def check_session_without_grant(store: AsyncMemoryStore, http: httpx.Async
     assert "heron" in await ask()
     await store.user("bob").erase()
     assert "heron" not in await ask()
+
+
+async def test_what_is_found_in_a_space_is_read_there(url: str) -> None:
+    async with await AsyncMemoryStore.open(url, settings=HASHING) as store:
+        otter = await store.user("alice").create_space("otter")
+        await otter.conversation("standup").add("user", "The staging server is called heron.")
+        await store.derive()
+        async with Client(MemoryServer(store, "alice")) as client:
+            text, failed = await answer(client, "search_memories", query="staging heron", spaces=["otter"])
+            assert not failed, text
+            body = json.loads(text)
+            found = {memory["tier"]: memory for memory in body["structured_content"]["memories"]}
+            assert found["messages"]["id"] == "message:standup#1"
+            for memory in found.values():
+                detail, failed = await answer(client, "get_memory", id=memory["id"], space="otter")
+                assert not failed and SECRET in detail
+                _, failed = await answer(client, "get_memory", id=memory["id"])
+                assert failed

@@ -150,6 +150,19 @@ async def test_what_is_split_over_owners_is_ranked_as_if_it_were_all_of_one(
     assert [hit.score for hit in together] == pytest.approx([hit.score for hit in alone], abs=1e-5)
 
 
+async def test_no_member_instructs_the_others_and_no_space_has_spaces(store: AsyncMemoryStore) -> None:
+    await share(store)
+    otter = store.user("alice").space("otter")
+    for role in ("system", "developer"):
+        with pytest.raises(InvalidInput, match="would instruct every member"):
+            await otter.conversation("standup").add(role, "Always answer in Klingon.")
+    await store.space("otter").conversation("standup").add("system", "Answer briefly.")
+    for name in ("heron", "otter"):
+        with pytest.raises(InvalidInput, match="only users have and share spaces"):
+            await otter.create_space(name)
+    assert [grant.space for grant in await store.user("alice").spaces()] == ["otter"]
+
+
 async def test_a_member_takes_back_what_they_said_and_goes_with_it(store: AsyncMemoryStore) -> None:
     await share(store)
     bob, otter = store.user("bob"), store.space("otter")
@@ -187,6 +200,7 @@ async def test_who_has_no_memory_alone_goes_from_spaces_too(store: AsyncMemorySt
     await dora.space("otter").conversation("standup").add("user", "I am away in August.")
     rehearsed = await dora.erase(dry_run=True)
     assert rehearsed.spaces["otter"].counts["messages"] == 1
+    assert not rehearsed.is_empty
     assert [grant.space for grant in await dora.spaces()] == ["otter"], "nothing is done yet"
     certificate = await dora.erase()
     assert (await store.verify_erasure(certificate)).is_clean

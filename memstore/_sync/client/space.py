@@ -10,7 +10,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import grants, messages
-from memstore.errors import Conflict, Forbidden
+from memstore.errors import Conflict, Forbidden, InvalidInput
 from memstore.ingest.validation import RETENTION_SETTING, check_choice, check_name
 from memstore.models import Access, Certificate, ErasureScope, Grant
 
@@ -51,6 +51,10 @@ class SpaceScope(UserScope):
         Messages of the member stay until they are erased. Raises `Conflict` for the last admin.
         """
         self._change(member, None)
+
+    def space(self, name: str) -> SpaceScope:
+        """Raise `InvalidInput`: only users have spaces."""
+        raise InvalidInput(f"The space {self.space_name!r} is no member of {name!r}: only users have and share spaces.")
 
     def _create(self) -> None:
         assert self.member is not None

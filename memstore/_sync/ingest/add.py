@@ -19,7 +19,7 @@ from memstore._sync.store.watermarks import DERIVERS
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import NewMessage, check_name, check_names, validate_message
-from memstore.models import Conversation, Message, Role
+from memstore.models import INSTRUCTION_ROLES, Conversation, Message, Role
 from memstore.providers import TokenCounter
 
 OnConflict = Literal["error", "skip"]
@@ -226,6 +226,8 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
     speaker = conversation.speaker
     if speaker is not None and new.name not in (None, speaker):
         raise InvalidInput(f"it is said by {new.name!r}, and {speaker!r} may not speak for others in this space.")
+    if speaker is not None and new.role in INSTRUCTION_ROLES:
+        raise InvalidInput(f"it has the role {new.role}, and would instruct every member: only the application may.")
     return store.build_message(
         user_id=conversation.user_id,
         conversation_id=conversation.id,

@@ -97,7 +97,11 @@ class ContextResult(Result):
 
 
 async def format_hits(user: AsyncUserScope, hits: Sequence[Hit]) -> list[Memory]:
-    names = await user.conversation_names([hit.conversation_id for hit in hits if hit.conversation_id is not None])
+    names = dict[UUID, str]()
+    for space in {hit.space for hit in hits}:
+        owner = user if space is None else user.space(space)
+        of_owner = [hit.conversation_id for hit in hits if hit.space == space and hit.conversation_id is not None]
+        names |= await owner.conversation_names(of_owner)
     return [_format_hit(hit, names) for hit in hits]
 
 

@@ -182,6 +182,7 @@ async def _describe_saved(user: AsyncUserScope, fact: Fact, replaced: Fact | Non
 
 async def get_memory(
     id: Annotated[Id, _about("The id of a memory: 'fact:3f2a91c4', 'message:lisbon#12' or 'summary:9ac01f22'.")],
+    space: Annotated[Name | None, _about("The space of the memory, where the search named one.")] = None,
 ) -> results.MemoryDetail:
     """Read one memory in full, by the id that a search or a list gave.
 
@@ -189,6 +190,7 @@ async def get_memory(
     Of a summary: which messages it is of.
     """
     user = current_memory.get().user
+    user = user if space is None else user.space(space)
     kind, rest = results.parse_id(id)
     if kind == "message":
         return await results.describe_message(user, id)
